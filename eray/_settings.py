@@ -1,0 +1,108 @@
+"""The ERAY_* variables: one table with name, type, default, unit and meaning."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from eray.errors import SettingError
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table."""
+
+    variable: str
+    kind: str  # "text", "seconds", "count", "ports", "flag", or "a|b|c" for a choice
+    meaning: str
+
+
+def _row(variable: str, kind: str, default: Any, meaning: str) -> Any:
+    return field(default=default, metadata={"setting": Setting(variable, kind, meaning)})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user configured. Absent variables have the defaults here; a malformed value is an error."""
+
+    head: str | None = _row("ERAY_HEAD", "text", None, "host name or address of the head node")
+    interface: str | None = _row("ERAY_INTERFACE", "text", None, "network interface name or CIDR, resolved on each node")
+    port_range: tuple[int, int] = _row("ERAY_PORT_RANGE", "ports", (24000, 29999), "where the beacon's ports are drawn")
+    tmpdir: str = _row("ERAY_TMPDIR", "text", "/tmp", "node-local parent of the run directory")
+    state_dir: str = _row("ERAY_STATE_DIR", "text", "~/.eray", "secret, tokens and job directories")
+    secret: str | None = _row("ERAY_SECRET", "text", None, "shared secret instead of ~/.eray/secret, 32 characters or more")
+    auth: str = _row("ERAY_AUTH", "token|disabled", "token", "whether Ray and the beacon ask for a token")
+    devices: str | None = _row("ERAY_DEVICES", "text", None, "all, split, own, none, or ordinals such as 0,2")
+    ray_gpus: int | None = _row("ERAY_RAY_GPUS", "count", None, "GPUs that Ray is told of, per node")
+    dashboard: bool | None = _row("ERAY_DASHBOARD", "flag", None, "whether Ray's dashboard runs; default: only with `eray up`")
+    cluster_timeout_s: float = _row("ERAY_CLUSTER_TIMEOUT_S", "seconds", 300.0, "for all nodes to be up")
+    join_timeout_s: float = _row("ERAY_JOIN_TIMEOUT_S", "seconds", 300.0, "for all processes to join and start JAX")
+    drain_timeout_s: float = _row("ERAY_DRAIN_TIMEOUT_S", "seconds", 30.0, "for all processes to leave, on the way out")
+    log: str = _row("ERAY_LOG", "debug|info|warning|error", "warning", "verbosity on stderr")
+    world: str | None = _row("ERAY_WORLD", "text", None, "name of the world to join")
+    generation: int | None = _row("ERAY_GENERATION", "count", None, "set by `eray run`: the world's life")
+    process_index: int | None = _row("ERAY_PROCESS_INDEX", "count", None, "this process's index in its world")
+    process_count: int | None = _row("ERAY_PROCESS_COUNT", "count", None, "processes in the world")
+    run_dir: str | None = _row("ERAY_RUN_DIR", "text", None, "set by `eray run`: the node's run directory")
+    devices_per_process: int | None = _row("ERAY_DEVICES_PER_PROCESS", "count", None, "set by `eray run`: devices a process")
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> "Settings":
+        """Read the table's variables from ``environ``.
+
+        Raises:
+            SettingError: a variable is set to a value that it cannot have.
+        """
+        values = {}
+        for name, setting in settings_table():
+            text = environ.get(setting.variable, "").strip()
+            if text:
+                values[name] = _parse(setting, text)
+        return cls(**values)
+
+
+def settings_table() -> tuple[tuple[str, Setting], ...]:
+    """Return the rows as (attribute name, setting), in order."""
+    return tuple((item.name, item.metadata["setting"]) for item in fields(Settings))
+
+
+def _parse(setting: Setting, text: str) -> Any:
+    kind = setting.kind
+    if kind == "text":
+        return text
+    if kind == "seconds":
+        return _seconds(setting, text)
+    if kind == "count":
+        if not text.isascii() or not text.isdigit():
+            raise SettingError(setting.variable, text, "must be a whole number, 0 or more")
+        return int(text)
+    if kind == "flag":
+        if text.lower() not in _FLAGS:
+            raise SettingError(setting.variable, text, "must be 1 or 0")
+        return _FLAGS[text.lower()]
+    if kind == "ports":
+        return _ports(setting, text)
+    if text.lower() not in kind.split("|"):
+        raise SettingError(setting.variable, text, f"must be one of {', '.join(kind.split('|'))}")
+    return text.lower()
+
+
+_FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def _seconds(setting: Setting, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise SettingError(setting.variable, text, "must be a number of seconds") from None
+    if not 0 < value < float("inf"):
+        raise SettingError(setting.variable, text, "must be a number of seconds greater than 0")
+    return value
+
+
+def _ports(setting: Setting, text: str) -> tuple[int, int]:
+    low, dash, high = text.partition("-")
+    if not (dash and low.isdigit() and high.isdigit()):
+        raise SettingError(setting.variable, text, "must be two ports, such as 24000-29999")
+    if not 1024 <= int(low) < int(high) <= 65535 or int(high) - int(low) < 15:
+        raise SettingError(setting.variable, text, "must span at least 16 ports between 1024 and 65535")
+    return int(low), int(high)
