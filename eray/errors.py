@@ -27,6 +27,8 @@
         ├── BarrierTimeoutError     (TimeoutError)     some processes did not reach a barrier in time
         ├── DuplicateProcessError                      two living processes claim one index
         ├── StaleGenerationError                       the process belongs to an earlier life of its world
+        ├── WorldContradictionError                    processes of one world do not agree on what it is
+        ├── NotJoinedError                             the coordinator does not know this process or its world
         ├── ConnectionStateError                       connect() again with other arguments, use after close
         ├── JaxStateError                              JAX was started or touched before connect()
         ├── JaxMismatchError                           JAX came up differently from the plan
@@ -273,6 +275,34 @@ class StaleGenerationError(JoinError):
         return (
             f"world {self.world!r}: process {self.process_index} is of generation {self.generation}, the world is now "
             f"in generation {self.current}; this process must end"
+        )
+
+
+class WorldContradictionError(JoinError):
+    """Processes of one world, or its launcher, do not agree on what the world is."""
+
+    def __init__(self, world: str, what: str, known: str, claimed: str) -> None:
+        super().__init__(world, what, known, claimed)
+        self.world, self.what, self.known, self.claimed = world, what, known, claimed
+
+    def __str__(self) -> str:
+        return (
+            f"world {self.world!r}: {self.what} is {self.known}, but {self.claimed} was claimed; start all processes "
+            "of a world alike, or give the other program another ERAY_WORLD"
+        )
+
+
+class NotJoinedError(JoinError):
+    """The coordinator does not know this process, its world, or this generation."""
+
+    def __init__(self, world: str, process_index: int, generation: int, reason: str) -> None:
+        super().__init__(world, process_index, generation, reason)
+        self.world, self.process_index, self.generation, self.reason = world, process_index, generation, reason
+
+    def __str__(self) -> str:
+        return (
+            f"world {self.world!r}: process {self.process_index} (generation {self.generation}) has not joined: "
+            f"{self.reason}; the program must start again"
         )
 
 

@@ -1,0 +1,112 @@
+"""The coordinator's mind: ``apply(state, event, now) -> state``.
+
+Frozen in, frozen out; the time is told. An event that changes nothing returns the very same state, so that a process
+may ask again after a lost answer; one that makes no sense raises an ErayError and changes nothing.
+"""
+
+from typing import Any
+
+from eray._core import transitions
+from eray._core.events import (
+    BarrierEntered,
+    Event,
+    Joined,
+    NodeAdded,
+    NodeLost,
+    ProcessDied,
+    ProcessFailed,
+    Published,
+    Reported,
+    WorldDeclared,
+)
+from eray._core.topology import Model, Node
+from eray._core.world import Stage, WorldState
+
+KEPT_WORLDS = 64
+"""How many worlds are remembered; of more, the oldest that are over are forgotten."""
+
+
+class State(Model):
+    """All that the coordinator knows.
+
+    ``version`` changes with what a watcher cares for (phases, failures, nodes), ``serial`` with every accepted event,
+    ``epoch`` with every life of the actor.
+    """
+
+    job: dict[str, Any] | None = None
+    epoch: int = 1
+    version: int = 1
+    serial: int = 0
+    nodes: dict[int, Node] = {}
+    worlds: dict[str, WorldState] = {}
+
+
+def apply(state: State, event: Event, now: float) -> State:
+    """Return the state after ``event``.
+
+    Raises:
+        ErayError: the event contradicts what is known; the state stays as it was.
+    """
+    match event:
+        case NodeAdded(node):
+            return _with_node(state, node)
+        case NodeLost():
+            return _lose_node(state, event, now)
+        case WorldDeclared(name):
+            world = transitions.declare(state.worlds.get(name), event)
+        case Joined(request):
+            world = transitions.join(state.worlds.get(request.world), event, state.nodes, now)
+        case Published(name):
+            world = transitions.publish(state.worlds.get(name), event)
+        case Reported(name):
+            world = transitions.report(state.worlds.get(name), event, now)
+        case BarrierEntered(name):
+            world = transitions.enter_barrier(state.worlds.get(name), event, now)
+        case ProcessFailed(name) | ProcessDied(name):
+            ended = transitions.end(state.worlds.get(name), event, now)
+            return state if ended is None else _with_world(state, ended, now)
+    return _with_world(state, world, now)
+
+
+def milestone(world: WorldState) -> tuple[object, ...]:
+    """Return what those who wait for a world wait for: they are woken when it changes, not at every event."""
+    lowest = sum(world.all_reached(stage) for stage in Stage)
+    return world.generation, world.phase, lowest, world.coordinator_address, world.failure
+
+
+def _with_world(state: State, world: WorldState, now: float) -> State:
+    before = state.worlds.get(world.name)
+    if world is before:
+        return state
+    if not world.timeline or world.timeline[-1][0] != world.phase:
+        world = world.model_copy(update={"timeline": (*world.timeline, (world.phase, now))})
+    worlds = {**state.worlds, world.name: world}
+    if before is None:
+        worlds = _forget_oldest(worlds, world.name)
+    passed = before is None or milestone(before) != milestone(world)
+    return state.model_copy(
+        update={"worlds": worlds, "serial": state.serial + 1, "version": state.version + int(passed)}
+    )
+
+
+def _forget_oldest(worlds: dict[str, WorldState], newest: str) -> dict[str, WorldState]:
+    over = [name for name, world in worlds.items() if world.is_over and name != newest]
+    surplus = set(over[: max(len(worlds) - KEPT_WORLDS, 0)])
+    return {name: world for name, world in worlds.items() if name not in surplus}
+
+
+def _with_node(state: State, node: Node) -> State:
+    if state.nodes.get(node.node_rank) == node:
+        return state
+    nodes = {**state.nodes, node.node_rank: node}
+    return state.model_copy(update={"nodes": nodes, "serial": state.serial + 1, "version": state.version + 1})
+
+
+def _lose_node(state: State, event: NodeLost, now: float) -> State:
+    node = state.nodes.get(event.node_rank)
+    if node is not None:
+        state = _with_node(state, node.model_copy(update={"alive": False}))
+    name = f"rank {event.node_rank}" if node is None else node.name
+    for world in state.worlds.values():
+        state = _with_world(state, transitions.lose_node(world, event, name, now), now)
+    return state

@@ -1,0 +1,49 @@
+"""Deadlines and pauses as values. They are told the time and never sleep."""
+
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A moment until which something may be waited for, on the clock that made it.
+
+    >>> deadline = Deadline.after(30.0, now=100.0)
+    >>> deadline.remaining_s(now=110.0), deadline.is_over(now=130.0)
+    (20.0, True)
+    """
+
+    at: float
+    timeout_s: float
+
+    @classmethod
+    def after(cls, timeout_s: float, *, now: float) -> Self:
+        """Return the deadline ``timeout_s`` seconds from ``now``; a negative timeout is over at once."""
+        return cls(at=now + max(timeout_s, 0.0), timeout_s=max(timeout_s, 0.0))
+
+    def remaining_s(self, now: float) -> float:
+        """Return the seconds that are left, never below zero."""
+        return max(self.at - now, 0.0)
+
+    def is_over(self, now: float) -> bool:
+        """Tell whether the moment has come."""
+        return now >= self.at
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Pauses that grow by ``factor`` from ``first_s`` to ``limit_s``."""
+
+    first_s: float = 0.05
+    limit_s: float = 1.0
+    factor: float = 2.0
+
+    def pause_s(self, attempt: int, deadline: Deadline | None = None, now: float = 0.0) -> float:
+        """Return how long to pause after failed attempt number ``attempt`` (0, 1, …), within the deadline."""
+        pause_s = self.first_s
+        for _ in range(attempt):
+            pause_s = min(pause_s * self.factor, self.limit_s)
+            if pause_s == self.limit_s:
+                break
+        pause_s = min(pause_s, self.limit_s)
+        return pause_s if deadline is None else min(pause_s, deadline.remaining_s(now))

@@ -1,0 +1,224 @@
+"""One world as the coordinator remembers it: what its processes said, and the steps that change it.
+
+Facts are stored, the phase is computed. ``reached`` counts processes per stage, so that the phase costs the same for
+ten processes as for ten thousand; ``check_world`` in the tests recounts it.
+"""
+
+from enum import IntEnum
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from eray._core.barriers import Barriers
+from eray._core.topology import Model, Phase
+from eray.errors import ErayError, NotJoinedError, StaleGenerationError
+
+
+class Stage(IntEnum):
+    """How far one process has come."""
+
+    JOINED = 0
+    DIALLED = 1
+    INITIALISED = 2
+    RUNNING = 3
+    LEFT = 4
+
+
+class Facts(Model):
+    """What a process says of itself. ``local_index``, ``local_count`` and ``node_rank`` are None where it cannot know."""
+
+    node: str
+    node_rank: int | None = None
+    hostname: str = ""
+    local_index: int | None = None
+    local_count: int | None = None
+    pid: int
+    visible: tuple[str, ...] | None = None
+    uuids: tuple[str, ...] | None = None
+    gpus_on_node: int | None = None
+    hardware_count: int | None = None
+    in_step: bool = False
+    override: str | None = None
+    expected_devices: int | None = None
+
+
+class JoinRequest(Model):
+    """A process asks for its place. ``join_id`` is unique to one call of connect(): asking again with it is harmless."""
+
+    world: str = Field(min_length=1)
+    generation: int | None = Field(default=None, ge=1)
+    process_index: int = Field(ge=0)
+    process_count: int = Field(ge=1)
+    join_id: str = Field(min_length=1)
+    facts: Facts
+
+    @model_validator(mode="after")
+    def _index_is_in_range(self) -> Self:
+        if self.process_index >= self.process_count:
+            raise ValueError(f"process_index {self.process_index} is not below process_count {self.process_count}")
+        return self
+
+
+class Seat(Model):
+    """Where a launcher will start a process that has not joined yet."""
+
+    node_rank: int
+    local_index: int
+    local_count: int
+    node: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _row_to_fields(cls, row: Any) -> Any:
+        """Accept ``[node_rank, local_index, local_count, node]`` as well."""
+        if isinstance(row, list | tuple) and len(row) == len(cls.model_fields):
+            return dict(zip(cls.model_fields, row, strict=True))
+        return row
+
+
+class Place(Model):
+    """What the plan decided for one process."""
+
+    node_rank: int
+    local_index: int
+    local_device_ids: tuple[int, ...] | None
+    device_rule: str | None
+
+
+class Member(Model):
+    """One process that has joined."""
+
+    join_id: str
+    facts: Facts
+    place: Place | None = None
+    stage: Stage = Stage.JOINED
+    failed: bool = False
+    dead: bool = False
+
+    @classmethod
+    def of(cls, request: JoinRequest) -> Self:
+        """Return the process that sent ``request``."""
+        return cls(join_id=request.join_id, facts=request.facts)
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether nothing more is to be expected of this process."""
+        return self.stage == Stage.LEFT or self.failed or self.dead
+
+    @property
+    def state(self) -> str:
+        """The one word that people see."""
+        if self.stage == Stage.LEFT:
+            return "left"
+        return "dead" if self.dead else "failed" if self.failed else self.stage.name.lower()
+
+
+class Failure(Model):
+    """The first cause of a world's failure. ``error`` is an ErayError as data, where one says it better."""
+
+    cause: str
+    at: float
+    process_index: int | None = None
+    node: str | None = None
+    code: int | None = None
+    error: dict[str, Any] | None = None
+
+
+class WorldState(Model):
+    """One generation of a world."""
+
+    name: str
+    generation: int
+    process_count: int
+    layout: tuple[Seat, ...] | None = None
+    members: tuple[Member | None, ...]
+    reached: tuple[int, ...] = (0,) * len(Stage)
+    planned: bool = False
+    coordinator_address: str | None = None
+    failure: Failure | None = None
+    barriers: Barriers = {}
+    passes: int = 0  # of all barriers
+    timeline: tuple[tuple[Phase, float], ...] = ()
+
+    @property
+    def phase(self) -> Phase:
+        """How far the world has come."""
+        count = self.process_count
+        if self.failure is not None:
+            return Phase.FAILED
+        if self.reached[Stage.LEFT]:
+            return Phase.CLOSED if self.reached[Stage.LEFT] == count else Phase.DRAINING
+        if self.reached[Stage.RUNNING] == count:
+            return Phase.RUNNING
+        if self.coordinator_address is not None:
+            return Phase.PUBLISHED
+        return Phase.PLANNED if self.planned else Phase.FORMING
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether a join without a generation opens the next one."""
+        if self.failure is None:
+            return self.phase == Phase.CLOSED
+        return all(member is None or member.is_over for member in self.members)
+
+    def all_reached(self, stage: Stage) -> bool:
+        """Tell whether every process has come at least as far as ``stage``."""
+        return self.reached[stage] == self.process_count
+
+    def node_of(self, process_index: int) -> str | None:
+        """Return the name of a process's node, from the process or from the launcher, or None."""
+        member = self.members[process_index]
+        if member is not None:
+            return member.facts.node
+        return None if self.layout is None else self.layout[process_index].node
+
+
+def new_world(name: str, generation: int, process_count: int, layout: tuple[Seat, ...] | None = None) -> WorldState:
+    """Return a world that nobody has joined."""
+    return WorldState(
+        name=name, generation=generation, process_count=process_count, layout=layout, members=(None,) * process_count
+    )
+
+
+def with_member(world: WorldState, process_index: int, member: Member) -> WorldState:
+    """Return the world with a new or changed process, its stages counted."""
+    before = world.members[process_index]
+    reached = list(world.reached)
+    for stage in Stage:
+        reached[stage] += (member.stage >= stage) - (before is not None and before.stage >= stage)
+    members = (*world.members[:process_index], member, *world.members[process_index + 1 :])
+    return world.model_copy(update={"members": members, "reached": tuple(reached)})
+
+
+def failed(world: WorldState, failure: Failure) -> WorldState:
+    """Return the world with its failure. The first cause is kept, with the exit code of that process if it comes late."""
+    first = world.failure
+    if first is None:
+        return world.model_copy(update={"failure": failure})
+    if first.code is None and failure.code is not None and first.process_index == failure.process_index is not None:
+        return world.model_copy(update={"failure": first.model_copy(update={"code": failure.code})})
+    return world
+
+
+def member_of(world: WorldState | None, name: str, generation: int, process_index: int) -> tuple[WorldState, Member]:
+    """Return the world of this generation and its process.
+
+    Raises:
+        StaleGenerationError: the world lives in a later generation.
+        NotJoinedError: the world, the generation or the process is not known.
+    """
+    if world is None:
+        raise NotJoinedError(name, process_index, generation, "the coordinator does not know this world")
+    if generation < world.generation:
+        raise StaleGenerationError(name, process_index, generation, world.generation)
+    if generation > world.generation:
+        raise NotJoinedError(name, process_index, generation, f"the world is in generation {world.generation}")
+    member = world.members[process_index] if 0 <= process_index < world.process_count else None
+    if member is None:
+        raise NotJoinedError(name, process_index, generation, f"the world has {world.process_count} processes")
+    return world, member
+
+
+def error_data(error: ErayError) -> dict[str, Any]:
+    """Return an error as JSON types: the name of its class and its args."""
+    return {"type": type(error).__name__, "args": list(error.args)}

@@ -1,0 +1,289 @@
+"""The coordinator as typed calls, each with a deadline.
+
+Ray's errors end here: an actor that restarts is asked again within the deadline (every call may be repeated), one that
+is gone is a ClusterLostError. What the coordinator refuses, and the failure of a world, are raised as errors of eray.
+Only ``topology`` loads pydantic.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import ray
+import ray.exceptions
+
+from eray import errors
+from eray._core.missing import name_missing
+from eray._core.naming import COORDINATOR_NAME, NAMESPACE
+from eray._core.timing import Backoff, Deadline
+from eray._io import clock
+from eray.errors import BarrierTimeoutError, ClusterLostError, ErayError, JoinTimeoutError, WorldFailedError
+
+if TYPE_CHECKING:
+    from eray._core.topology import Node, Topology
+
+POLL_S = 10.0
+"""How long one call blocks, and so how often a waiter hears who is missing."""
+
+ANSWER_S = 10.0
+"""How long an answer may take beyond that before the coordinator counts as silent."""
+
+Answer = Mapping[str, Any]
+Call = Callable[[Any, str, Sequence[Any], float], Answer]
+Progress = Callable[[str], None]
+
+
+def ray_call(handle: Any, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
+    """Call a method of the actor and return its answer, in Ray's own errors."""
+    if not ray.is_initialized():  # ray.get would start a cluster of its own
+        raise ClusterLostError("this node", "Ray was shut down in this process", "call ray.shutdown() after close()")
+    answer: Answer = ray.get(getattr(handle, method).remote(*args), timeout=timeout_s)
+    return answer
+
+
+def find_coordinator(*, namespace: str = NAMESPACE, name: str = COORDINATOR_NAME) -> Any | None:
+    """Return the handle of the coordinator of the Ray cluster that this process is attached to, or None."""
+    try:
+        return ray.get_actor(name, namespace=namespace)
+    except ValueError:  # what Ray raises for a name that is not there (FACTS R12)
+        return None
+
+
+@dataclass(frozen=True)
+class JoinAnswer:
+    """One process's place in its world. ``local_device_ids`` None leaves the choice to JAX."""
+
+    phase: str
+    generation: int
+    epoch: int
+    process_index: int
+    process_count: int
+    node_rank: int
+    local_index: int
+    local_device_ids: tuple[int, ...] | None
+    device_rule: str | None
+    coordinator_address: str | None
+
+
+class CoordinatorClient:
+    """Asks one coordinator. Safe to use from several threads."""
+
+    def __init__(self, handle: Any, *, call: Call = ray_call) -> None:
+        self._handle = handle
+        self._call = call
+
+    def ping(self, *, timeout_s: float = 30.0) -> Answer:
+        """Return ``pid``, ``epoch`` and ``version`` of the coordinator."""
+        return self._ask("ping", (), timeout_s)
+
+    def topology(self, *, timeout_s: float = 30.0) -> "Topology":
+        """Return the cluster as the coordinator sees it now."""
+        from eray._core.topology import Topology
+
+        return Topology.model_validate(self._ask("topology", (), timeout_s))
+
+    def add_node(self, node: "Node", *, timeout_s: float = 30.0) -> None:
+        """Tell that a node's Ray is up."""
+        self._ask("add_node", (node.model_dump(mode="json"),), timeout_s)
+
+    def lose_node(self, node_rank: int, reason: str, *, timeout_s: float = 30.0) -> None:
+        """Tell that a node is gone; worlds with processes there fail."""
+        self._ask("lose_node", (node_rank, reason), timeout_s)
+
+    def declare_world(
+        self,
+        name: str,
+        process_count: int,
+        *,
+        generation: int | None = None,
+        layout: Sequence[tuple[int, int, int, str]] | None = None,
+        timeout_s: float = 30.0,
+    ) -> int:
+        """Open a world and return its generation; None takes the next one.
+
+        ``layout`` has (node_rank, local_index, local_count, node) by process index.
+        """
+        rows = None if layout is None else [list(row) for row in layout]
+        world = {"name": name, "process_count": process_count, "generation": generation, "layout": rows}
+        return int(self._ask("declare_world", (world,), timeout_s)["generation"])
+
+    def join(self, request: Mapping[str, Any], *, timeout_s: float, progress: Progress | None = None) -> JoinAnswer:
+        """Return this process's place when all processes of its world have joined.
+
+        Raises:
+            JoinTimeoutError: some did not come in time; it names them.
+            WorldFailedError, DevicePlanError, WorldContradictionError: the world failed.
+            DuplicateProcessError, StaleGenerationError: this process is not wanted.
+        """
+        world = str(request["world"])
+        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        asked = dict(request)
+        while True:
+            answer = self._poll("join", (asked,), deadline, world)
+            if answer["done"]:
+                return _join_answer(answer)
+            stage = "join" if answer["generation"] is not None else "leave the world's earlier life"
+            asked["generation"] = answer["generation"] or asked.get("generation")
+            missing = _missing(answer)
+            if deadline.is_over(clock.monotonic()):
+                raise JoinTimeoutError(world, missing, timeout_s, stage)
+            _say(progress, f"world {world!r}: waiting for {missing} to {stage}")
+
+    def publish(
+        self, world: str, generation: int, process_index: int, address: str, *, timeout_s: float = 30.0
+    ) -> None:
+        """Tell where JAX's coordination service listens (process 0)."""
+        self._ask("publish", (world, generation, process_index, address), timeout_s)
+
+    def await_address(
+        self, world: str, generation: int, process_index: int, *, timeout_s: float, progress: Progress | None = None
+    ) -> str:
+        """Return where JAX's coordination service listens, when process 0 has published it.
+
+        Raises:
+            JoinTimeoutError, WorldFailedError: it never will.
+        """
+        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        while True:
+            answer = self._poll("await_address", (world, generation, process_index), deadline, world)
+            if answer["done"]:
+                return str(answer["coordinator_address"])
+            if deadline.is_over(clock.monotonic()):
+                raise JoinTimeoutError(world, _missing(answer), timeout_s, "publish the coordinator's address")
+            _say(progress, f"world {world!r}: waiting for {_missing(answer)} to publish the coordinator's address")
+
+    def report(
+        self,
+        world: str,
+        generation: int,
+        process_index: int,
+        stage: str,
+        detail: str = "",
+        *,
+        timeout_s: float = 30.0,
+    ) -> None:
+        """Tell that this process is dialled, initialised, running, left, or failed (``detail`` says why)."""
+        self._ask("report", (world, generation, process_index, stage, detail), timeout_s)
+
+    def await_stage(
+        self,
+        world: str,
+        generation: int,
+        process_index: int,
+        stage: str,
+        *,
+        timeout_s: float,
+        progress: Progress | None = None,
+    ) -> None:
+        """Return when all processes have come as far as ``stage``.
+
+        Raises:
+            JoinTimeoutError, WorldFailedError: they never will.
+        """
+        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        while True:
+            answer = self._poll("await_stage", (world, generation, process_index, stage), deadline, world)
+            if answer["done"]:
+                return
+            if deadline.is_over(clock.monotonic()):
+                raise JoinTimeoutError(world, _missing(answer), timeout_s, f"get {stage}")
+            _say(progress, f"world {world!r}: waiting for {_missing(answer)} to be {stage}")
+
+    def barrier(
+        self,
+        world: str,
+        generation: int,
+        process_index: int,
+        name: str,
+        sequence: int,
+        *,
+        timeout_s: float,
+        progress: Progress | None = None,
+    ) -> None:
+        """Return when all processes have come to barrier ``name`` for the ``sequence``-th time (1, 2, …).
+
+        A process that gives up has not passed: it comes with the same sequence again.
+
+        Raises:
+            BarrierTimeoutError: some did not come in time; it names them.
+            WorldFailedError: they never will.
+        """
+        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        while True:
+            answer = self._poll("barrier", (world, generation, process_index, name, sequence), deadline, world)
+            if answer["done"]:
+                return
+            if deadline.is_over(clock.monotonic()):
+                raise BarrierTimeoutError(name, _missing(answer), timeout_s)
+            _say(progress, f"barrier {name!r}: waiting for {_missing(answer)}")
+
+    def died(
+        self,
+        world: str,
+        generation: int,
+        process_index: int,
+        cause: str,
+        code: int | None = None,
+        *,
+        timeout_s: float = 30.0,
+    ) -> None:
+        """Tell that a process is gone; unless it had left, its world fails."""
+        self._ask("died", (world, generation, process_index, cause, code), timeout_s)
+
+    def watch(self, version: int, *, wait_s: float = POLL_S) -> Answer:
+        """Return a summary of all worlds when it is no longer that of ``version``, or after ``wait_s`` (30 at most)."""
+        return self._ask("watch", (version, wait_s), wait_s + ANSWER_S)
+
+    def _poll(self, method: str, args: Sequence[Any], deadline: Deadline, world: str) -> Answer:
+        wait_s = min(POLL_S, deadline.remaining_s(clock.monotonic()))
+        answer = self._ask(method, (*args, wait_s), wait_s + ANSWER_S)
+        if answer.get("failure_error"):
+            raise _error(answer["failure_error"])
+        if answer.get("failure") is not None:
+            raise WorldFailedError(world, int(answer["failed_generation"]), str(answer["failure"]))
+        return answer
+
+    def _ask(self, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
+        """Return the answer of one call, repeated while the actor restarts."""
+        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        backoff, attempt = Backoff(), 0
+        while True:
+            try:
+                answer = self._call(self._handle, method, args, deadline.remaining_s(clock.monotonic()))
+                break
+            except (ray.exceptions.ActorUnavailableError, ray.exceptions.GetTimeoutError) as exc:
+                if deadline.is_over(now := clock.monotonic()):
+                    raise _lost(f"the coordinator did not answer {method} within {timeout_s:g} s") from exc
+                time.sleep(backoff.pause_s(attempt, deadline, now))
+                attempt += 1
+            except ray.exceptions.RayError as exc:
+                raise _lost(f"the coordinator cannot be asked for {method} ({type(exc).__name__})") from exc
+        if answer.get("error"):
+            raise _error(answer["error"])
+        return answer
+
+
+def _lost(found: str) -> ClusterLostError:
+    return ClusterLostError("head", found, "look at eray's and Ray's logs on the head node")
+
+
+def _error(data: Mapping[str, Any]) -> ErayError:
+    """Return the error that the coordinator sent as data."""
+    kind = getattr(errors, str(data["type"]), ErayError)
+    return kind(*data["args"]) if issubclass(kind, ErayError) else ErayError(*data["args"])
+
+
+def _join_answer(answer: Answer) -> JoinAnswer:
+    ids = answer["local_device_ids"]
+    fields = {name: answer[name] for name in JoinAnswer.__dataclass_fields__}
+    return JoinAnswer(**fields | {"local_device_ids": None if ids is None else tuple(ids)})
+
+
+def _missing(answer: Answer) -> str:
+    return name_missing(answer["missing"], answer["missing_count"])
+
+
+def _say(progress: Progress | None, text: str) -> None:
+    if progress is not None:
+        progress(text)
