@@ -21,6 +21,8 @@
     │   ├── VersionMismatchError                       nodes run different Pythons, Rays or erays
     │   ├── RayStartError                              Ray did not start on a node
     │   ├── RayAttachError                             a Ray cluster cannot be reached or is another one
+    │   ├── NodeLockedError                            another supervisor holds this node's run directory
+    │   ├── ChannelClosed                              a node's channel to the head ended
     │   └── ClusterLostError                           the supervisor or the coordinator is gone
     └── JoinError                   (RuntimeError)  5  a process could not join, or its world failed
         ├── JoinTimeoutError        (TimeoutError)     some processes did not join in time
@@ -212,6 +214,28 @@ class RayStartError(_NodeError):
 
 class RayAttachError(_NodeError):
     """A Ray cluster cannot be reached, or is another one than this process needs."""
+
+
+class NodeLockedError(ClusterError):
+    """Another supervisor of the same cluster holds this node's run directory. ``holder`` says who, as words."""
+
+    def __init__(self, path: str, holder: str) -> None:
+        super().__init__(path, holder)
+        self.path, self.holder = path, holder
+
+    def __str__(self) -> str:
+        return f"{self.path} is held by {self.holder}; one supervisor a node and cluster is enough, stop one of the two"
+
+
+class ChannelClosed(ClusterError):
+    """A node's channel to the head ended, or carried something that its peer cannot have sent."""
+
+    def __init__(self, peer: str, reason: str) -> None:
+        super().__init__(peer, reason)
+        self.peer, self.reason = peer, reason
+
+    def __str__(self) -> str:
+        return f"the channel to {self.peer} is closed: {self.reason}; look at the log of eray on that node"
 
 
 class ClusterLostError(_NodeError):

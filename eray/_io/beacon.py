@@ -1,0 +1,222 @@
+"""Let the nodes of a cluster find its head: the head listens on a candidate port, the others dial them in turn.
+
+What both sides say to prove themselves stands in ``_core/handshake.py``, what nodes report over the channel in
+``_core/rollcall.py``.
+"""
+
+import asyncio
+import errno
+import logging
+import random
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from eray._core import handshake
+from eray._core.handshake import Credentials, Found, HandshakeError, Opener, Sealer
+from eray._core.search import Search
+from eray._io import clock
+from eray._io.channel import Channel, close_writer, read_frame
+from eray.errors import BeaconError, ChannelClosed
+
+ATTEMPT_S = 1.0  # a stranger on a candidate port costs no more
+GREETING_S = 5.0  # the server's patience with a connection that has not proved itself
+RESOLVE_S = 5.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+PROGRESS_S = 10.0
+NONCE_BYTES = 32
+BACKLOG = 4096  # all nodes of a large job may dial in the same moment
+
+_log = logging.getLogger(__name__)
+Handler = Callable[[Channel], Awaitable[None]]
+
+
+class BeaconServer:
+    """A listening beacon. ``port`` is the candidate it took, ``refused`` the last peers that could not prove themselves."""
+
+    def __init__(self, credentials: Credentials, handler: Handler) -> None:
+        self.port = 0
+        self.refused: deque[str] = deque(maxlen=32)
+        self._credentials, self._handler = credentials, handler
+        self._listener: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen on one port; raises OSError where that is not possible."""
+        self._listener = await asyncio.start_server(self._connected, host, port, backlog=BACKLOG)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Stop listening, cancel the handlers and close their channels. A second call does nothing."""
+        if self._listener is not None:
+            self._listener.close()
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(GREETING_S):
+                channel = await _answer(reader, writer, self._credentials)
+        except (HandshakeError, asyncio.IncompleteReadError, OSError) as exc:
+            self._refuse(writer, exc)
+            await close_writer(writer)
+            return
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
+        try:
+            await self._handler(channel)
+        except ChannelClosed as exc:
+            _log.info("%s", exc)
+        except Exception:  # the boundary of the caller's code: one node's fault must not end the beacon
+            _log.exception("the beacon's handler of %s failed", channel.peer)
+        finally:
+            await channel.close()
+
+    def _refuse(self, writer: asyncio.StreamWriter, exc: Exception) -> None:
+        # A node that gave up its attempt, or a port scan: nothing to tell. Another program or another secret: to tell.
+        if isinstance(exc, HandshakeError):
+            peer = (writer.get_extra_info("peername") or ("?",))[0]
+            self.refused.append(f"{peer}: {exc}")
+            _log.warning("the beacon refused %s: %s", peer, exc)
+
+
+async def listen(
+    host: str, ports: Sequence[int], *, token: str, fingerprint: str, key: str, handler: Handler
+) -> BeaconServer:
+    """Listen on the first of ``ports`` that is free, and run ``handler`` for each node that proves itself.
+
+    The channel is closed when its handler returns. An exception of the handler's is logged.
+
+    Raises:
+        BeaconError: all ports are busy, or ``host`` is no address of this machine.
+    """
+    server = BeaconServer(Credentials(token, fingerprint, key), handler)
+    for port in ports:
+        try:
+            await server.start(host, port)
+        except OSError as exc:
+            if exc.errno in (errno.EADDRINUSE, errno.EACCES):
+                continue
+            remedy = "set ERAY_INTERFACE, or ERAY_HEAD where this is not the head"
+            raise BeaconError(host, f"cannot listen on {host}: {exc.strerror or exc}", remedy) from exc
+        _log.info("beacon of cluster %s listens on %s port %s", key, host, server.port)
+        return server
+    busy = ", ".join(map(str, ports))
+    raise BeaconError(
+        host, f"all ports of the beacon are busy ({busy})", "set ERAY_PORT_RANGE to a range with free ports"
+    )
+
+
+async def dial(
+    hosts: Sequence[str] | str,
+    ports: Sequence[int],
+    *,
+    token: str,
+    fingerprint: str,
+    key: str,
+    node: str,
+    deadline_s: float,
+    progress: Callable[[str], None],
+) -> Channel:
+    """Find the beacon of our cluster on the head's candidate ports and return the proven channel to it.
+
+    Tries again, with pauses of 0.05 to 1 s, until ``deadline_s`` seconds are over; ``progress`` gets a line when what
+    is found changes, and every 10 s.
+
+    Raises:
+        BeaconError: the head holds another secret or speaks another protocol (at once), or did not answer in time.
+    """
+    credentials = Credentials(token, fingerprint, key)
+    search = Search(node, (hosts,) if isinstance(hosts, str) else tuple(hosts), deadline_s)
+    deadline, pause = clock.monotonic() + deadline_s, FIRST_PAUSE_S
+    told, told_at = "", 0.0
+    while True:
+        channel = await _round(search, ports, credentials, deadline)
+        if channel is not None:
+            return channel
+        now, words = clock.monotonic(), search.words()
+        if (problem := search.problem(over=now >= deadline)) is not None:
+            raise problem
+        if words != told or now - told_at >= PROGRESS_S:
+            progress(f"waiting for the head: {words}")
+            told, told_at = words, now
+        await asyncio.sleep(min(pause * random.uniform(0.75, 1.0), deadline - now))
+        pause = min(pause * 2, LONGEST_PAUSE_S)
+
+
+async def _round(search: Search, ports: Sequence[int], credentials: Credentials, deadline: float) -> Channel | None:
+    addresses = [(host, address) for host in search.hosts for address in await _resolve(host)]
+    for host in set(search.hosts) - {host for host, _ in addresses}:
+        search.note(host, None, Found.UNRESOLVED)
+    for port in ports:
+        for host, address in addresses:
+            left = deadline - clock.monotonic()
+            if left <= 0:
+                return None
+            try:
+                return await _attempt(address, port, credentials, search.node, host, min(ATTEMPT_S, left))
+            except HandshakeError as exc:
+                search.note(host, port, exc.found, exc.detail)
+    return None
+
+
+async def _resolve(host: str) -> list[str]:
+    with suppress(OSError):  # gaierror and TimeoutError too: the name may come up later
+        async with asyncio.timeout(RESOLVE_S):
+            rows = await asyncio.get_running_loop().getaddrinfo(host, None, type=1)
+            return list(dict.fromkeys(str(row[4][0]) for row in rows))
+    return []
+
+
+async def _attempt(address: str, port: int, credentials: Credentials, node: str, head: str, limit_s: float) -> Channel:
+    reached, writer = Found.UNREACHABLE, None
+    try:
+        async with asyncio.timeout(limit_s):
+            reader, writer = await asyncio.open_connection(address, port)
+            reached = Found.SILENT
+            channel = await _introduce(reader, writer, credentials, node, f"head {head} port {port}")
+            writer = None
+            return channel
+    except TimeoutError:
+        raise HandshakeError(reached) from None
+    except ConnectionRefusedError:
+        raise HandshakeError(Found.NOTHING) from None
+    except asyncio.IncompleteReadError as exc:
+        detail = f"it says {exc.partial!r}" if exc.partial else "it closed the connection"
+        raise HandshakeError(Found.STRANGER, detail) from None
+    except OSError as exc:
+        raise HandshakeError(reached, exc.strerror or str(exc)) from None
+    finally:
+        if writer is not None:
+            writer.transport.abort()
+
+
+async def _introduce(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, credentials: Credentials, node: str, peer: str
+) -> Channel:
+    said = handshake.hello(credentials, node, secrets.token_bytes(NONCE_BYTES))
+    writer.write(handshake.frame(said))
+    session = handshake.accept(credentials, said, await read_frame(reader, handshake.MAX_GREETING_BYTES))
+    writer.write(handshake.frame(session.client_proof))
+    await writer.drain()
+    return Channel(reader, writer, peer, Sealer(session.client_key), Opener(session.server_key))
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, credentials: Credentials) -> Channel:
+    said = await read_frame(reader, handshake.MAX_GREETING_BYTES)
+    answer = handshake.answer(credentials, said, secrets.token_bytes(NONCE_BYTES))
+    writer.write(handshake.frame(answer.payload))
+    await writer.drain()
+    if answer.session is None:
+        raise HandshakeError(answer.refused or Found.STRANGER, f"node {answer.node}")
+    handshake.check_proof(answer.session, await read_frame(reader, handshake.PROOF_BYTES))
+    return Channel(reader, writer, answer.node, Sealer(answer.session.server_key), Opener(answer.session.client_key))

@@ -1,0 +1,155 @@
+"""Write and check files and directories that belong to this user alone."""
+
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+
+from eray.errors import DirectoryError
+
+# No sockets, no reliable flock, or stalls when a server does: nothing that Ray's or eray's run directory can live with.
+NETWORK_TYPES = frozenset(
+    "afs beegfs ceph cifs coda glusterfs gpfs lustre ncpfs nfs nfs4 orangefs panfs pvfs2 smb3 smbfs vboxsf wekafs".split()
+)
+LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
+
+
+def write_private(path: str, data: str | bytes) -> None:
+    """Write a file whole, 0600, by a rename: a reader sees the old content or the new, never a part.
+
+    Raises:
+        DirectoryError: it cannot be written; the message says why.
+    """
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    try:
+        write_new(temporary, data)
+        os.rename(temporary, path)
+    except OSError as exc:
+        remove(temporary)
+        raise DirectoryError(path, f"cannot be written ({exc.strerror})", "free space or mend its permissions") from exc
+
+
+def write_new(path: str, data: str | bytes) -> None:
+    """Write a file that must not be there yet, 0600 whatever the umask, and through to the disk; raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        os.fchmod(descriptor, 0o600)
+        stream.write(data.encode() if isinstance(data, str) else data)
+        stream.flush()
+        os.fsync(descriptor)
+
+
+def remove(path: str) -> None:
+    """Remove a file where it is there and can be."""
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def private_directory(path: str, base: str) -> str:
+    """Make ``path``, each level below ``base`` 0700, or check the levels that are there; return ``path``.
+
+    ``base`` must exist and may be anybody's (``/tmp``). A level that is there must be a real directory, no symlink,
+    owned by this user and closed to all others.
+
+    Raises:
+        DirectoryError: a level cannot be made, or is not safe; the message names it, its owner and mode.
+    """
+    path, base = os.path.abspath(path), os.path.abspath(base)
+    if os.path.commonpath((path, base)) != base or path == base:
+        raise DirectoryError(path, f"is not below {base}", "give a directory below it")
+    if not os.path.isdir(base):
+        raise DirectoryError(
+            base, "is no directory", "make it, or set ERAY_TMPDIR or ERAY_STATE_DIR to one that exists"
+        )
+    level = base
+    for part in os.path.relpath(path, base).split(os.sep):
+        level = os.path.join(level, part)
+        try:
+            os.mkdir(level, 0o700)
+        except FileExistsError:
+            pass
+        except OSError as exc:
+            remedy = "set ERAY_TMPDIR or ERAY_STATE_DIR to a directory that you can write to"
+            raise DirectoryError(level, f"cannot be made ({exc.strerror})", remedy) from exc
+        check_private(level)
+    return path
+
+
+def check_private(path: str) -> None:
+    """Check that ``path`` is a real directory of this user's, closed to all others.
+
+    Raises:
+        DirectoryError: it is not.
+    """
+    elsewhere = "remove it, or set ERAY_TMPDIR or ERAY_STATE_DIR to another place"
+    try:
+        found = os.lstat(path)
+    except OSError as exc:
+        raise DirectoryError(path, f"cannot be looked at ({exc.strerror})", elsewhere) from exc
+    if stat.S_ISLNK(found.st_mode):
+        raise DirectoryError(path, f"is a symbolic link (of uid {found.st_uid})", elsewhere)
+    if not stat.S_ISDIR(found.st_mode):
+        raise DirectoryError(path, "is no directory", elsewhere)
+    if found.st_uid != os.geteuid():
+        raise DirectoryError(path, f"belongs to uid {found.st_uid}, this is uid {os.geteuid()}", elsewhere)
+    if found.st_mode & 0o077:
+        mode = f"{stat.S_IMODE(found.st_mode):04o}"
+        raise DirectoryError(
+            path, f"is open to others (mode {mode}, must be 0700)", f"`chmod 700 {path}`, or {elsewhere}"
+        )
+
+
+def check_filesystem(path: str, type_of: Callable[[str], str | None] | None = None) -> None:
+    """Check that ``path``, or what of it exists, is on a disk of this node.
+
+    ``type_of`` names the file system's type as the kernel does, None where unknown (taken as local).
+
+    Raises:
+        DirectoryError: it is on a network file system; the message names the type.
+    """
+    kind = (type_of or filesystem_type)(path)
+    if kind is None or kind in LOCAL_FUSE:
+        return
+    if kind in NETWORK_TYPES or kind == "fuse" or kind.startswith("fuse."):
+        remedy = "set ERAY_TMPDIR to a directory on a local disk of the node (sockets and locks need one)"
+        raise DirectoryError(path, f"is on a network file system ({kind})", remedy)
+
+
+def filesystem_type(path: str, mountinfo: str = "/proc/self/mountinfo") -> str | None:
+    """Return the type of the file system that holds ``path``, as in Linux's mount table; None where there is none."""
+    try:
+        with open(mountinfo, encoding="utf-8", errors="surrogateescape") as stream:
+            lines = stream.readlines()
+    except OSError:
+        return None
+    path, best, kind = os.path.realpath(path), -1, None
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        point = _unescape(before.split(" ")[4])
+        if len(point) >= best and (path == point or path.startswith(point.rstrip("/") + "/")):
+            best, kind = len(point), after.split(" ")[0]  # of two on one point the later one covers the other
+    return kind
+
+
+def check_path_length(path: str, most: int, why: str) -> None:
+    """Check that ``path`` has at most ``most`` bytes; ``why`` says what asks for that.
+
+    Raises:
+        DirectoryError: it is longer.
+    """
+    length = len(os.fsencode(path))
+    if length > most:
+        reason = f"has {length} bytes, {most} is the most {why}"
+        raise DirectoryError(path, reason, "set ERAY_TMPDIR to a shorter path")
+
+
+def free_bytes(path: str) -> int:
+    """Return the bytes that this user may still write on the file system of ``path``."""
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize
+
+
+def _unescape(text: str) -> str:
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, character)
+    return text
