@@ -28,7 +28,7 @@ def enter(barriers: Barriers, process_count: int, process_index: int, name: str,
         UsageError: the process skips a turn that it never passed.
     """
     barrier = barriers.get(name) or Barrier(done=sequence - 1)
-    if sequence <= barrier.done or process_index in barrier.arrived and sequence == barrier.done + 1:
+    if sequence <= barrier.done or (process_index in barrier.arrived and sequence == barrier.done + 1):
         return barriers
     if sequence > barrier.done + 1:
         raise UsageError(

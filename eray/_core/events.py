@@ -98,13 +98,5 @@ class BarrierEntered:
 
 
 Event = (
-    NodeAdded
-    | NodeLost
-    | WorldDeclared
-    | Joined
-    | Published
-    | Reported
-    | ProcessFailed
-    | ProcessDied
-    | BarrierEntered
+    NodeAdded | NodeLost | WorldDeclared | Joined | Published | Reported | ProcessFailed | ProcessDied | BarrierEntered
 )

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from eray._core.devices import NodeView, ProcessView, Share, plan_node
+from eray._core.devices import NodeView, ProcessView, plan_node
 from eray._core.topology import Node
 from eray._core.world import Facts, Failure, Member, Place, WorldState, error_data, failed
-from eray.errors import DevicePlanError, WorldContradictionError
+from eray.errors import ConfigurationError, WorldContradictionError
 
 Indexed = tuple[int, Facts]  # process_index, facts
 
@@ -25,7 +25,7 @@ def planned(world: WorldState, nodes: Mapping[int, Node], now: float) -> WorldSt
     try:
         for key, processes in by_node.items():
             places.update(_places(world.name, key[1], ranks[key], processes))
-    except (DevicePlanError, WorldContradictionError) as exc:
+    except (ConfigurationError, WorldContradictionError) as exc:
         return failed(world, Failure(cause=str(exc), at=now, error=error_data(exc)))
     members: list[Member | None] = [
         member and member.model_copy(update={"place": places[process_index]})
@@ -55,25 +55,35 @@ def _places(world: str, node: str, rank: int, processes: Sequence[Indexed]) -> d
     if len(set(local.values())) < len(local):
         listed = ", ".join(f"{index}:{local[index]}" for index in sorted(local))
         raise WorldContradictionError(world, f"the local index on {node}", "one for each process", listed)
-    shares: dict[int, Share] = {}
-    for override in dict.fromkeys(facts.override for _, facts in processes):
-        view = NodeView(
-            node=node,
-            local_count=len(processes) if local_count is None else local_count,
-            in_step=any(facts.in_step for _, facts in processes),
-            gpus_on_node=_agreed(world, f"GPUs on {node}", [facts.gpus_on_node for _, facts in processes]),
-            hardware_count=_agreed(world, f"GPUs in {node}", [facts.hardware_count for _, facts in processes]),
-            override=override,
-            processes=tuple(ProcessView(local[index], facts.visible, facts.uuids) for index, facts in processes),
-        )
-        chosen = {share.local_index: share for share in plan_node(view)}
-        shares |= {index: chosen[local[index]] for index, facts in processes if facts.override == override}
+    view = NodeView(
+        node=node,
+        local_count=len(processes) if local_count is None else local_count,
+        in_step=any(facts.in_step for _, facts in processes),
+        gpus_on_node=_agreed(world, f"GPUs on {node}", [facts.gpus_on_node for _, facts in processes]),
+        hardware_count=_agreed(world, f"GPUs in {node}", [facts.hardware_count for _, facts in processes]),
+        override=None,
+        processes=tuple(_view(local[index], facts) for index, facts in processes),
+    )
+    shares = {share.local_index: share for share in plan_node(view)}
     return {
         index: Place(
-            node_rank=rank, local_index=local[index], local_device_ids=share.local_device_ids, device_rule=share.rule
+            node_rank=rank,
+            local_index=at,
+            local_device_ids=shares[at].local_device_ids,
+            device_rule=shares[at].rule,
         )
-        for index, share in shares.items()
+        for index, at in local.items()
     }
+
+
+def _view(local_index: int, facts: Facts) -> ProcessView:
+    return ProcessView(
+        local_index=local_index,
+        visible=facts.visible,
+        uuids=facts.uuids,
+        assigned=facts.assigned,
+        override=facts.override,
+    )
 
 
 def _agreed(world: str, what: str, values: Sequence[int | None]) -> int | None:

@@ -6,6 +6,8 @@ may ask again after a lost answer; one that makes no sense raises an ErayError a
 
 from typing import Any
 
+from pydantic import Field
+
 from eray._core import transitions
 from eray._core.events import (
     BarrierEntered,
@@ -37,8 +39,8 @@ class State(Model):
     epoch: int = 1
     version: int = 1
     serial: int = 0
-    nodes: dict[int, Node] = {}
-    worlds: dict[str, WorldState] = {}
+    nodes: dict[int, Node] = Field(default_factory=dict)
+    worlds: dict[str, WorldState] = Field(default_factory=dict)
 
 
 def apply(state: State, event: Event, now: float) -> State:

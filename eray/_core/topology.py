@@ -50,7 +50,7 @@ class Node(Model):
     devices: tuple[Device, ...] = ()
     cpus: int | None = None
     memory_bytes: int | None = None
-    ports: dict[str, int] = {}
+    ports: dict[str, int] = Field(default_factory=dict)
     alive: bool = True
 
     @model_validator(mode="after")

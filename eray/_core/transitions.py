@@ -86,9 +86,7 @@ def publish(world: WorldState | None, event: Published) -> WorldState:
     if world.failure is not None or world.coordinator_address == event.address:
         return world
     if world.coordinator_address is not None:
-        raise WorldContradictionError(
-            event.world, "the coordinator address", world.coordinator_address, event.address
-        )
+        raise WorldContradictionError(event.world, "the coordinator address", world.coordinator_address, event.address)
     _require_plan(world, "publish an address")
     world = world.model_copy(update={"coordinator_address": event.address})
     return _advanced(world, 0, member, Stage.DIALLED)

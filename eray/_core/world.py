@@ -25,7 +25,7 @@ class Stage(IntEnum):
 
 
 class Facts(Model):
-    """What a process says of itself. ``local_index``, ``local_count`` and ``node_rank`` are None where it cannot know."""
+    """What a process says of itself; ``local_index``, ``local_count`` and ``node_rank`` None where it cannot know."""
 
     node: str
     node_rank: int | None = None
@@ -38,12 +38,13 @@ class Facts(Model):
     gpus_on_node: int | None = None
     hardware_count: int | None = None
     in_step: bool = False
+    assigned: tuple[str, ...] | None = None
     override: str | None = None
     expected_devices: int | None = None
 
 
 class JoinRequest(Model):
-    """A process asks for its place. ``join_id`` is unique to one call of connect(): asking again with it is harmless."""
+    """A process asks for its place. ``join_id`` belongs to one call of connect(): asking again with it is harmless."""
 
     world: str = Field(min_length=1)
     generation: int | None = Field(default=None, ge=1)
@@ -136,7 +137,7 @@ class WorldState(Model):
     planned: bool = False
     coordinator_address: str | None = None
     failure: Failure | None = None
-    barriers: Barriers = {}
+    barriers: Barriers = Field(default_factory=dict)
     passes: int = 0  # of all barriers
     timeline: tuple[tuple[Phase, float], ...] = ()
 
@@ -191,7 +192,7 @@ def with_member(world: WorldState, process_index: int, member: Member) -> WorldS
 
 
 def failed(world: WorldState, failure: Failure) -> WorldState:
-    """Return the world with its failure. The first cause is kept, with the exit code of that process if it comes late."""
+    """Return the world with its failure. The first cause is kept; that process's exit code may be added later."""
     first = world.failure
     if first is None:
         return world.model_copy(update={"failure": failure})

@@ -1,24 +1,19 @@
 """The coordinator as typed calls, each with a deadline.
 
-Ray's errors end here: an actor that restarts is asked again within the deadline (every call may be repeated), one that
-is gone is a ClusterLostError. What the coordinator refuses, and the failure of a world, are raised as errors of eray.
-Only ``topology`` loads pydantic.
+What the coordinator refuses, and the failure of a world, are raised as errors of eray; every call may also raise
+ClusterLostError. Only ``topology`` loads pydantic.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import ray
-import ray.exceptions
-
-from eray import errors
 from eray._core.missing import name_missing
-from eray._core.naming import COORDINATOR_NAME, NAMESPACE
-from eray._core.timing import Backoff, Deadline
+from eray._core.timing import Deadline
 from eray._io import clock
-from eray.errors import BarrierTimeoutError, ClusterLostError, ErayError, JoinTimeoutError, WorldFailedError
+from eray._ray.asking import Answer, Call, ask, error_of, ray_call
+from eray._ray.asking import find_coordinator as find_coordinator
+from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError
 
 if TYPE_CHECKING:
     from eray._core.topology import Node, Topology
@@ -29,25 +24,7 @@ POLL_S = 10.0
 ANSWER_S = 10.0
 """How long an answer may take beyond that before the coordinator counts as silent."""
 
-Answer = Mapping[str, Any]
-Call = Callable[[Any, str, Sequence[Any], float], Answer]
 Progress = Callable[[str], None]
-
-
-def ray_call(handle: Any, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
-    """Call a method of the actor and return its answer, in Ray's own errors."""
-    if not ray.is_initialized():  # ray.get would start a cluster of its own
-        raise ClusterLostError("this node", "Ray was shut down in this process", "call ray.shutdown() after close()")
-    answer: Answer = ray.get(getattr(handle, method).remote(*args), timeout=timeout_s)
-    return answer
-
-
-def find_coordinator(*, namespace: str = NAMESPACE, name: str = COORDINATOR_NAME) -> Any | None:
-    """Return the handle of the coordinator of the Ray cluster that this process is attached to, or None."""
-    try:
-        return ray.get_actor(name, namespace=namespace)
-    except ValueError:  # what Ray raises for a name that is not there (FACTS R12)
-        return None
 
 
 @dataclass(frozen=True)
@@ -239,39 +216,13 @@ class CoordinatorClient:
         wait_s = min(POLL_S, deadline.remaining_s(clock.monotonic()))
         answer = self._ask(method, (*args, wait_s), wait_s + ANSWER_S)
         if answer.get("failure_error"):
-            raise _error(answer["failure_error"])
+            raise error_of(answer["failure_error"])
         if answer.get("failure") is not None:
             raise WorldFailedError(world, int(answer["failed_generation"]), str(answer["failure"]))
         return answer
 
     def _ask(self, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
-        """Return the answer of one call, repeated while the actor restarts."""
-        deadline = Deadline.after(timeout_s, now=clock.monotonic())
-        backoff, attempt = Backoff(), 0
-        while True:
-            try:
-                answer = self._call(self._handle, method, args, deadline.remaining_s(clock.monotonic()))
-                break
-            except (ray.exceptions.ActorUnavailableError, ray.exceptions.GetTimeoutError) as exc:
-                if deadline.is_over(now := clock.monotonic()):
-                    raise _lost(f"the coordinator did not answer {method} within {timeout_s:g} s") from exc
-                time.sleep(backoff.pause_s(attempt, deadline, now))
-                attempt += 1
-            except ray.exceptions.RayError as exc:
-                raise _lost(f"the coordinator cannot be asked for {method} ({type(exc).__name__})") from exc
-        if answer.get("error"):
-            raise _error(answer["error"])
-        return answer
-
-
-def _lost(found: str) -> ClusterLostError:
-    return ClusterLostError("head", found, "look at eray's and Ray's logs on the head node")
-
-
-def _error(data: Mapping[str, Any]) -> ErayError:
-    """Return the error that the coordinator sent as data."""
-    kind = getattr(errors, str(data["type"]), ErayError)
-    return kind(*data["args"]) if issubclass(kind, ErayError) else ErayError(*data["args"])
+        return ask(self._handle, self._call, method, args, timeout_s)
 
 
 def _join_answer(answer: Answer) -> JoinAnswer:

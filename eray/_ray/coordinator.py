@@ -22,7 +22,7 @@ from eray._core.rendezvous import State, apply, milestone
 from eray._core.topology import API_VERSION, Node
 from eray._core.world import JoinRequest, Stage, error_data
 from eray._io import clock
-from eray._ray.client import find_coordinator as find_coordinator
+from eray._ray.asking import find_coordinator as find_coordinator
 from eray._ray.snapshot import Snapshot
 from eray.errors import ErayError, UsageError
 
@@ -63,7 +63,7 @@ class Coordinator:
 
     async def declare_world(self, world: JSON) -> Answer:
         """Open the world ``{"name", "process_count", "generation"|null, "layout"|null}`` and return its generation."""
-        fields = {key: world.get(key) for key in ("name", "process_count", "generation", "layout")}
+        fields: dict[str, Any] = {key: world.get(key) for key in ("name", "process_count", "generation", "layout")}
         return await self._tell(
             lambda: events.WorldDeclared(**fields),
             lambda state: {"generation": state.worlds[str(world["name"])].generation},
@@ -71,18 +71,20 @@ class Coordinator:
 
     async def join(self, request: JSON, wait_s: float = LONGEST_WAIT_S) -> Answer:
         """Seat a process and return its place when all have joined, or who is awaited after ``wait_s``."""
-        parsed: list[JoinRequest] = []
+        asked: JoinRequest | None = None
 
         def event() -> events.Joined:
-            if not parsed:
-                parsed.append(JoinRequest.model_validate(request))
-            return events.Joined(parsed[0])
+            nonlocal asked
+            asked = asked or JoinRequest.model_validate(request)
+            return events.Joined(asked)
 
         def answer(state: State) -> Answer:
-            found = answers.join_answer(state, parsed[0])
+            nonlocal asked
+            assert asked is not None
+            found = answers.join_answer(state, asked)
             if found["generation"] is not None:
                 # From now on this caller is of that generation and must not slip into the next.
-                parsed[0] = parsed[0].model_copy(update={"generation": found["generation"]})
+                asked = asked.model_copy(update={"generation": found["generation"]})
             return found
 
         return await self._serve(event, answer, str(request.get("world")), wait_s)
@@ -226,7 +228,7 @@ def create_coordinator(
     earlier takes the unborn actor with it (FACTS R13).
     """
     strategy = None if node_id is None else NodeAffinitySchedulingStrategy(node_id, soft=False)
-    actor_class = ray.remote(Coordinator).options(
+    actor_class: Any = ray.remote(Coordinator).options(
         name=name,
         namespace=namespace,
         lifetime="detached",
@@ -237,7 +239,8 @@ def create_coordinator(
         max_concurrency=MAX_CONCURRENCY,
         scheduling_strategy=strategy,
     )
-    return actor_class.remote(snapshot_path, job)
+    handle: ActorHandle[Coordinator] = actor_class.remote(snapshot_path, job)
+    return handle
 
 
 def _stage(name: str) -> Stage:

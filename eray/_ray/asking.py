@@ -1,0 +1,80 @@
+"""Asks the coordinator once. Ray's errors end here.
+
+An actor that restarts is asked again within the deadline (every question may be repeated), one that is gone is a
+ClusterLostError, and an error that comes back as data is raised.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ray
+import ray.exceptions
+
+from eray import errors
+from eray._core.naming import COORDINATOR_NAME, NAMESPACE
+from eray._core.timing import Backoff, Deadline
+from eray._io import clock
+from eray.errors import ClusterLostError, ErayError
+
+Answer = Mapping[str, Any]
+Call = Callable[[Any, str, Sequence[Any], float], Answer]
+"""Carries one call to a handle: (handle, method, args, timeout_s) -> answer, with Ray's errors."""
+
+
+def find_coordinator(*, namespace: str = NAMESPACE, name: str = COORDINATOR_NAME) -> Any | None:
+    """Return the handle of the coordinator of the Ray cluster that this process is attached to, or None."""
+    _require_ray()
+    try:
+        return ray.get_actor(name, namespace=namespace)
+    except ValueError:  # what Ray raises for a name that is not there (FACTS R12)
+        return None
+
+
+def ray_call(handle: Any, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
+    """Call a method of the actor and return its answer."""
+    _require_ray()
+    answer: Answer = ray.get(getattr(handle, method).remote(*args), timeout=timeout_s)
+    return answer
+
+
+def ask(handle: Any, call: Call, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
+    """Return the answer to one question, asked again while the actor restarts.
+
+    Raises:
+        ClusterLostError: the actor is gone, or silent for ``timeout_s``.
+        ErayError: what the coordinator answered.
+    """
+    deadline = Deadline.after(timeout_s, now=clock.monotonic())
+    backoff, attempt = Backoff(), 0
+    while True:
+        try:
+            answer = call(handle, method, args, deadline.remaining_s(clock.monotonic()))
+            break
+        except (ray.exceptions.ActorUnavailableError, ray.exceptions.GetTimeoutError) as exc:
+            now = clock.monotonic()
+            if deadline.is_over(now):
+                raise _lost(f"the coordinator did not answer {method} within {timeout_s:g} s") from exc
+            time.sleep(backoff.pause_s(attempt, deadline, now))
+            attempt += 1
+        except ray.exceptions.RayError as exc:
+            raise _lost(f"the coordinator cannot be asked for {method} ({type(exc).__name__})") from exc
+    if answer.get("error"):
+        raise error_of(answer["error"])
+    return answer
+
+
+def error_of(data: Mapping[str, Any]) -> ErayError:
+    """Return the error that the coordinator sent as data."""
+    kind = getattr(errors, str(data["type"]), ErayError)
+    return kind(*data["args"]) if issubclass(kind, ErayError) else ErayError(*data["args"])
+
+
+def _require_ray() -> None:
+    """Refuse where Ray is down: ``ray.get`` and ``ray.get_actor`` would quietly start a cluster of their own."""
+    if not ray.is_initialized():
+        raise ClusterLostError("this node", "Ray is not attached in this process", "call ray.shutdown() last")
+
+
+def _lost(found: str) -> ClusterLostError:
+    return ClusterLostError("head", found, "look at the logs of eray and Ray on the head node")
