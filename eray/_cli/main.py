@@ -1,0 +1,35 @@
+"""The command ``eray``: one file a command, imported only when it is the one asked for."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from eray.errors import ErayError
+
+COMMANDS = {
+    "plan": "what eray makes of the environment: nodes, head, ports, processes, devices, problems",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="eray", description="Ray inside a Slurm allocation, for JAX.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    for name, meaning in COMMANDS.items():
+        command = commands.add_parser(name, help=meaning, description=meaning)
+        if name == chosen:
+            module = importlib.import_module(f"eray._cli.{name}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    try:
+        args = parser.parse_args(arguments)
+        return int(args.run(args, os.environ))
+    except ErayError as error:
+        print(f"eray: {error}", file=sys.stderr)
+        return error.exit_code
+    except SystemExit as stop:  # argparse: 2 for wrong usage, 0 for --help
+        return stop.code if isinstance(stop.code, int) else 2

@@ -1,0 +1,86 @@
+"""Names, ports, tokens and directories that follow from a job's identity, the same on every node."""
+
+import hashlib
+import hmac
+import re
+
+from eray.errors import DirectoryError
+
+NAMESPACE = "eray"
+COORDINATOR_NAME = "eray-coordinator"
+PORT_COUNT = 8
+MAX_RAY_TEMP_BYTES = 36  # Ray's sockets below it must fit AF_UNIX's 107 bytes; measured with Ray 2.60
+
+
+def cluster_key(job_id: str, step: str | None) -> str:
+    """Return the key of the job's cluster (``123``), or of a step's own (``123.0``)."""
+    return job_id if step is None else f"{job_id}.{step}"
+
+
+def candidate_ports(cluster: str, key: str, restart: int, port_range: tuple[int, int]) -> tuple[int, ...]:
+    """Return the eight distinct ports, in order, on which the head's beacon of this cluster may listen.
+
+    Args:
+        cluster: Slurm's name of the cluster of machines, empty if unknown.
+        key: see :func:`cluster_key`.
+        restart: how often the job was requeued; another life has other ports.
+        port_range: lowest and highest port, both included, at least eight apart.
+    """
+    low, high = port_range
+    ports: dict[int, None] = {}
+    attempt = 0
+    while len(ports) < PORT_COUNT:
+        digest = hashlib.sha256(_identity("port", cluster, key, str(restart), str(attempt))).digest()
+        ports[low + int.from_bytes(digest[:8], "big") % (high - low + 1)] = None
+        attempt += 1
+    return tuple(ports)
+
+
+def cluster_token(secret: bytes, cluster: str, key: str, restart: int) -> str:
+    """Return the token that proves membership of this cluster, as hex text."""
+    return hmac.new(secret, _identity("token", cluster, key, str(restart)), hashlib.sha256).hexdigest()
+
+
+def secret_fingerprint(secret: bytes) -> str:
+    """Return eight hex digits that tell two secrets apart and help nobody to find one."""
+    return hmac.new(secret, _identity("fingerprint"), hashlib.sha256).hexdigest()[:8]
+
+
+def run_directory(tmpdir: str, uid: int, key: str, restart: int) -> str:
+    """Return the node-local directory of this life of the cluster."""
+    life = f"r{restart}" if restart else ""
+    return f"{tmpdir.rstrip('/')}/eray-{uid}/{_safe(key)}{life}"
+
+
+def ray_temp_directory(run_dir: str) -> str:
+    """Return Ray's temp directory: inside the run directory, or beside it under a short name where that is too long.
+
+    Raises:
+        DirectoryError: even the short name is longer than Ray can bear.
+    """
+    inside = f"{run_dir}/ray"
+    if len(inside.encode()) <= MAX_RAY_TEMP_BYTES:
+        return inside
+    parent = run_dir.rpartition("/")[0]
+    short = f"{parent}/{hashlib.sha256(run_dir.encode()).hexdigest()[:10]}"
+    if len(short.encode()) > MAX_RAY_TEMP_BYTES:
+        raise DirectoryError(
+            short,
+            f"{len(short.encode())} bytes are too long for Ray's sockets, {MAX_RAY_TEMP_BYTES} are possible",
+            "set ERAY_TMPDIR to a shorter directory on a local disk, such as /tmp",
+        )
+    return short
+
+
+def job_directory(state_dir: str, cluster: str, job: str) -> str:
+    """Return the directory, shared where home is, that serves people and the login node."""
+    name = f"{cluster}-{job}" if cluster else job
+    return f"{state_dir.rstrip('/')}/jobs/{_safe(name)}"
+
+
+def _identity(*parts: str) -> bytes:
+    return "\0".join(("eray", *parts)).encode("utf-8", "surrogateescape")
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)

@@ -1,0 +1,147 @@
+"""Slurm's host lists: ``gpu[01-03,07],login1`` is five names, in that order."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+from eray.errors import SlurmFormatError
+
+MAX_RANGE = 65_536  # Slurm's MAX_SLURM_NODES: srun and scontrol refuse a wider range
+MAX_NAMES = 1_048_576
+
+_SEPARATORS = " ,\t\n\r"  # what Slurm separates at, outside brackets
+_ELEMENT = re.compile(r"(?:[^ ,\t\n\r\[\]]++|\[[^\[\]]*+\])++")
+_LITERAL = re.compile(r"[A-Za-z0-9._-]*")
+_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+_LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.DOTALL)
+
+
+def expand_hostlist(text: str, variable: str = "host list") -> list[str]:
+    """Expand a Slurm host list to its names, with order and duplicates kept.
+
+    Several brackets in one name are a product in which the last runs fastest, as ``scontrol show hostnames`` prints
+    them; text after a bracket is Slurm 23.11's syntax. Blank text is the empty list.
+
+    Args:
+        text: names separated by commas, blanks or newlines.
+        variable: where the text comes from, for the error.
+
+    Raises:
+        SlurmFormatError: the text is malformed, a range is wider than Slurm's 65536, or there are more than 1048576
+            names in all; the faulty part is named.
+    """
+    names: list[str] = []
+    for element in _elements(text, variable):
+        if "[" not in element:
+            _check_literal(element, element, text, variable)
+            names.append(element)
+        else:
+            names.extend(_expand_element(element, MAX_NAMES - len(names), text, variable))
+        if len(names) > MAX_NAMES:
+            raise _error(variable, text, f"more than {MAX_NAMES} names")
+    return names
+
+
+def fold_hostlist(names: Sequence[str]) -> str:
+    """Fold names to a host list that :func:`expand_hostlist` expands to the same names in the same order.
+
+    Neighbours that differ only in their last number share a bracket: ``["n1", "n2", "m01-ib"]`` is
+    ``"n[1-2],m01-ib"``.
+
+    Raises:
+        SlurmFormatError: a name has a character that no node name can have.
+    """
+    parts: list[str] = []
+    group: tuple[str, str] | None = None
+    numbers: list[str] = []
+    for name in names:
+        if not name or not _LITERAL.fullmatch(name):
+            raise _error("host name", name, "only letters, digits, '.', '_' and '-' can stand in a node name")
+        match = _LAST_NUMBER.fullmatch(name)
+        key = (match[1], match[3]) if match else None
+        if key is None or key != group:
+            parts.extend(_folded(group, numbers))
+            group, numbers = key, []
+        if match:
+            numbers.append(match[2])
+        else:
+            parts.append(name)
+    parts.extend(_folded(group, numbers))
+    return ",".join(parts)
+
+
+def _elements(text: str, variable: str) -> Iterator[str]:
+    if text.strip().lower() == "none assigned":
+        raise _error(variable, text, "the job has no nodes yet (this is squeue's text for a pending job)")
+    position, end = 0, len(text)
+    while position < end:
+        if text[position] in _SEPARATORS:
+            position += 1
+            continue
+        match = _ELEMENT.match(text, position)
+        stop = match.end() if match else position
+        if stop < end and text[stop] not in _SEPARATORS:
+            faulty = re.split(r"[ \t\n\r]", text[position : position + 60])[0]
+            raise _error(variable, text, f"unbalanced or nested bracket in {faulty!r}")
+        assert match is not None  # an element starts at every character that is neither separator nor bracket
+        yield match[0]
+        position = stop
+
+
+def _expand_element(element: str, room: int, text: str, variable: str) -> Iterator[str]:
+    pieces = re.split(r"\[([^\]]*)\]", element)  # literal, bracket, literal, bracket, ..., literal
+    for literal in pieces[::2]:
+        _check_literal(literal, element, text, variable)
+    brackets = [_ranges(bracket, element, text, variable) for bracket in pieces[1::2]]
+    if prod(sum(high - low + 1 for low, high, _ in ranges) for ranges in brackets) > room:
+        raise _error(variable, text, f"{element!r} makes more than {MAX_NAMES} names")
+    choices: list[list[str]] = []
+    for literal, ranges in zip(pieces[::2], brackets, strict=False):
+        choices.append([literal])
+        choices.append([f"{number:0{width}d}" for low, high, width in ranges for number in range(low, high + 1)])
+    choices.append([pieces[-1]])
+    return map("".join, product(*choices))
+
+
+def _ranges(bracket: str, element: str, text: str, variable: str) -> list[tuple[int, int, int]]:
+    ranges = []
+    for part in bracket.split(","):
+        match = _RANGE.fullmatch(part)
+        if not match:
+            raise _error(variable, text, f"{part!r} in {element!r} is neither a number nor a range")
+        low, high = int(match[1]), int(match[2] or match[1])
+        if high < low:
+            raise _error(variable, text, f"the range {part!r} in {element!r} runs backwards")
+        if high - low >= MAX_RANGE:
+            raise _error(variable, text, f"the range {part!r} in {element!r} is wider than {MAX_RANGE}")
+        ranges.append((low, high, len(match[1])))
+    return ranges
+
+
+def _check_literal(literal: str, element: str, text: str, variable: str) -> None:
+    match = _LITERAL.match(literal)
+    if match and match.end() == len(literal):
+        return
+    faulty = literal[match.end() if match else 0]
+    hint = " (a shell variable that was not expanded)" if faulty == "$" else ""
+    raise _error(variable, text, f"{faulty!r} in {element[:80]!r} cannot stand in a node name{hint}")
+
+
+def _error(variable: str, text: str, reason: str) -> SlurmFormatError:
+    return SlurmFormatError(variable, text if len(text) <= 200 else text[:200] + "...", reason)
+
+
+def _folded(group: tuple[str, str] | None, numbers: list[str]) -> Iterator[str]:
+    if group is None or not numbers:
+        return
+    runs: list[tuple[str, str, int]] = []  # first, last, length
+    for number in numbers:
+        if runs:
+            first, last, length = runs[-1]
+            if length < MAX_RANGE and number == f"{int(last) + 1:0{len(first)}d}":
+                runs[-1] = (first, number, length + 1)
+                continue
+        runs.append((number, number, 1))
+    inside = ",".join(first if length == 1 else f"{first}-{last}" for first, last, length in runs)
+    yield f"{group[0]}[{inside}]{group[1]}" if len(numbers) > 1 else f"{group[0]}{inside}{group[1]}"
