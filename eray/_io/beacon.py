@@ -33,7 +33,7 @@ Handler = Callable[[Channel], Awaitable[None]]
 
 
 class BeaconServer:
-    """A listening beacon. ``port`` is the candidate it took, ``refused`` the last peers that could not prove themselves."""
+    """A listening beacon: ``port`` is the candidate it took, ``refused`` names the last peers that it did not accept."""
 
     def __init__(self, credentials: Credentials, handler: Handler) -> None:
         self.port = 0
