@@ -33,7 +33,7 @@ Handler = Callable[[Channel], Awaitable[None]]
 
 
 class BeaconServer:
-    """A listening beacon. ``port`` is the candidate it took, ``refused`` the last peers that could not prove themselves."""
+    """A listening beacon: ``port`` is the candidate it took, ``refused`` tells of the last peers it did not accept."""
 
     def __init__(self, credentials: Credentials, handler: Handler) -> None:
         self.port = 0
@@ -154,7 +154,7 @@ async def dial(
 
 
 async def _round(search: Search, ports: Sequence[int], credentials: Credentials, deadline: float) -> Channel | None:
-    addresses = [(host, address) for host in search.hosts for address in await _resolve(host)]
+    addresses = [(host, address) for host in search.hosts for address in await _resolve(host, deadline)]
     for host in set(search.hosts) - {host for host, _ in addresses}:
         search.note(host, None, Found.UNRESOLVED)
     for port in ports:
@@ -169,9 +169,9 @@ async def _round(search: Search, ports: Sequence[int], credentials: Credentials,
     return None
 
 
-async def _resolve(host: str) -> list[str]:
-    with suppress(OSError):  # gaierror and TimeoutError too: the name may come up later
-        async with asyncio.timeout(RESOLVE_S):
+async def _resolve(host: str, deadline: float) -> list[str]:
+    with suppress(OSError, UnicodeError):  # gaierror and TimeoutError are OSErrors: the name may come up later
+        async with asyncio.timeout(min(RESOLVE_S, deadline - clock.monotonic())):
             rows = await asyncio.get_running_loop().getaddrinfo(host, None, type=1)
             return list(dict.fromkeys(str(row[4][0]) for row in rows))
     return []

@@ -9,7 +9,8 @@ from eray.errors import DirectoryError
 
 # No sockets, no reliable flock, or stalls when a server does: nothing that Ray's or eray's run directory can live with.
 NETWORK_TYPES = frozenset(
-    "afs beegfs ceph cifs coda glusterfs gpfs lustre ncpfs nfs nfs4 orangefs panfs pvfs2 smb3 smbfs vboxsf wekafs".split()
+    {"afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "orangefs"}
+    | {"panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "wekafs"}
 )
 LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
 

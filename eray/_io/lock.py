@@ -21,7 +21,6 @@ class NodeLock:
     def __init__(self, directory: str) -> None:
         self.path = os.path.join(directory, LOCK_NAME)
         self._holder_path = os.path.join(directory, HOLDER_NAME)
-        # Not a singleton, not reentrant: two supervisors in one process are two as well.
         self._lock = FileLock(self.path, mode=0o600, thread_local=False)
 
     def acquire(self, wait_s: float = 0.0) -> None:
@@ -29,7 +28,9 @@ class NodeLock:
 
         Raises:
             NodeLockedError: another process, which it names, still holds it after ``wait_s``.
+            DirectoryError: the run directory is not there, not safe, or not writable.
         """
+        files.check_private(os.path.dirname(self.path))  # filelock would make a directory that is not there
         try:
             self._lock.acquire(timeout=wait_s)
         except Timeout:
@@ -38,13 +39,17 @@ class NodeLock:
             remedy = "set ERAY_TMPDIR to a directory of yours on a local disk with free space"
             raise DirectoryError(self.path, f"cannot be locked ({exc.strerror or exc})", remedy) from exc
         pid = os.getpid()
-        files.write_private(self._holder_path, f"{pid} {process.start_time(pid) or 0}\n")
+        try:
+            files.write_private(self._holder_path, f"{pid} {process.start_time(pid) or 0}\n")
+        except DirectoryError:
+            self._lock.release(force=True)
+            raise
 
     def release(self) -> None:
         """Free the lock where this process holds it."""
         if self._lock.is_locked:
             files.remove(self._holder_path)
-            self._lock.release()
+            self._lock.release(force=True)
 
     def holder(self) -> int | None:
         """Return the pid that the holder left here, whether it lives or not; None where nobody did."""
@@ -65,7 +70,7 @@ class NodeLock:
         if not (pid.isdigit() and started.isdigit()):
             return "another process that is just starting"
         if not process.is_alive(int(pid), int(started) or None):
-            return f"a process that cannot be seen from here (it wrote pid {pid}; another PID namespace or container?)"
+            return f"a process that cannot be seen from here (the last one wrote pid {pid}; another PID namespace?)"
         return f"process {pid} on this node"
 
     def _read_holder(self) -> str:

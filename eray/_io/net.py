@@ -74,7 +74,7 @@ def port_is_open(host: str, port: int, timeout_s: float = 1.0) -> bool:
 
 
 def proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the proxy variables that are set, in both spellings; gRPC and so JAX obey the lower-case ones (FACTS J8)."""
+    """Return the proxy variables that are set, in both spellings. gRPC, and so JAX, obeys the lower-case ones (J8)."""
     names = (spelling for name in PROXY_VARIABLES for spelling in (name, name.upper()))
     return {name: environ[name] for name in names if environ.get(name)}
 

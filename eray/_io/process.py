@@ -89,7 +89,7 @@ def terminate(process: subprocess.Popen[bytes], grace_s: float) -> int:
 
 
 def kill_family(process: subprocess.Popen[bytes], known: Iterable[Identity] = ()) -> None:
-    """SIGKILL a process of ``spawn``, what descends from it, what is in its session, and ``known`` where still alive."""
+    """SIGKILL a process of ``spawn``, its descendants, the rest of its session, and ``known``, where still alive."""
     pending = set(known) | {row.identity for row in _family(process)}
     if process.poll() is None:
         _signal_group(process.pid, signal.SIGKILL)

@@ -48,9 +48,11 @@ def read_secret(path: str) -> bytes | None:
         return None
     except OSError as exc:
         raise SecretError(path, f"cannot be read ({exc.strerror})", f"remove it, {_OTHERWISE}") from exc
-    with os.fdopen(descriptor, "rb") as stream:
+    try:
         _check(path, os.fstat(descriptor))
-        text = stream.read(4096).strip()
+        text = os.read(descriptor, 4096).strip()
+    finally:
+        os.close(descriptor)
     if len(text) != 2 * SECRET_BYTES or not set(text.decode("ascii", "replace")) <= set(string.hexdigits):
         reason = f"is malformed (not {2 * SECRET_BYTES} hexadecimal digits)"
         raise SecretError(

@@ -1,0 +1,382 @@
+"""The beacon over real sockets on loopback."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from eray._core import handshake
+from eray._core.handshake import Credentials, Opener, Sealer
+from eray._io.beacon import dial, listen
+from eray._io.channel import Channel, read_frame
+from eray.errors import BeaconError, ChannelClosed
+
+HOST = "127.0.0.1"
+OURS = {"token": "t" * 64, "fingerprint": "0123abcd", "key": "17.0"}
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+async def echo(channel: Channel) -> None:
+    while True:
+        message = await channel.receive()
+        await channel.send({"echo": message, "peer": channel.peer})
+
+
+def call(ports, deadline_s: float = 5.0, progress=lambda words: None, **changes):
+    return dial(HOST, ports, node="n2", deadline_s=deadline_s, progress=progress, **(OURS | changes))
+
+
+def serve(ports, handler=echo, **changes):
+    return listen(HOST, ports, handler=handler, **(OURS | changes))
+
+
+@contextlib.asynccontextmanager
+async def stranger(port: int, says: bytes | None):
+    async def speak(reader, writer):
+        with contextlib.suppress(OSError):
+            if says is None:
+                await reader.read()
+            else:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(says)
+                await writer.drain()
+            writer.close()
+
+    async with await asyncio.start_server(speak, HOST, port):
+        yield
+
+
+def test_beacon_and_node_talk_both_ways():
+    async def main():
+        ports = free_ports(3)
+        server = await serve(ports)
+        assert server.port == ports[0]
+        channel = await call(ports)
+        assert channel.remote == (HOST, ports[0])
+        for number in range(3):
+            await channel.send({"n": number})
+            assert await channel.receive() == {"echo": {"n": number}, "peer": "n2"}
+        await channel.send({"big": "x" * 1_000_000})
+        assert len((await channel.receive())["echo"]["big"]) == 1_000_000
+        await channel.close()
+        with pytest.raises(ChannelClosed, match="this side closed it"):
+            await channel.send({})
+        await server.close()
+        await server.close()
+
+    asyncio.run(main())
+
+
+def test_beacon_wrong_token_is_found_at_the_deadline_and_told_to_the_head():
+    async def main():
+        ports = free_ports(1)
+        server = await serve(ports)
+        with pytest.raises(BeaconError, match="another token") as caught:
+            await call(ports, deadline_s=0.3, token="u" * 64)
+        assert str(ports[0]) in str(caught.value)
+        await server.close()
+
+    asyncio.run(main())
+
+
+def test_beacon_wrong_secret_is_named_at_once_on_both_sides():
+    async def main():
+        ports = free_ports(2)
+        server = await serve(ports)
+        started = time.monotonic()
+        with pytest.raises(BeaconError, match="ERAY_SECRET") as caught:
+            await call(ports, token="u" * 64, fingerprint="ffffffff")
+        assert time.monotonic() - started < 1.0
+        assert caught.value.node == "n2"
+        assert "another secret" in str(caught.value)
+        await asyncio.sleep(0)
+        assert "another secret (node n2)" in server.refused[0]
+        await server.close()
+
+    asyncio.run(main())
+
+
+def test_beacon_of_another_cluster_is_passed_over():
+    async def main():
+        ports = free_ports(2)
+        other = await serve(ports[:1], key="18.0", fingerprint="ffffffff", token="v" * 64)
+        server = await serve(ports)
+        assert server.port == ports[1]
+        channel = await call(ports)
+        assert channel.remote[1] == ports[1]
+        await channel.close()
+        await server.close()
+        with pytest.raises(BeaconError, match=r"another cluster of eray \(18.0\)"):
+            await call(ports, deadline_s=0.2)
+        await other.close()
+
+    asyncio.run(main())
+
+
+def test_beacon_silent_stranger_costs_about_a_second():
+    async def main():
+        ports = free_ports(2)
+        async with stranger(ports[0], None):
+            server = await serve(ports)
+            started = time.monotonic()
+            channel = await call(ports)
+            assert 0.9 < time.monotonic() - started < 1.6
+            await channel.close()
+            await server.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "says", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"no", b"", b"eray\x00\x00\x00\x02{}", b"eray\xff" * 9]
+)
+def test_beacon_stranger_that_speaks_costs_nothing(says):
+    async def main():
+        ports = free_ports(2)
+        async with stranger(ports[0], says):
+            server = await serve(ports)
+            started = time.monotonic()
+            channel = await call(ports)
+            assert time.monotonic() - started < 0.5
+            await channel.close()
+            await server.close()
+            with pytest.raises(BeaconError, match=f"port {ports[0]}: another program"):
+                await call(ports, deadline_s=0.1)
+
+    asyncio.run(main())
+
+
+def test_beacon_all_ports_busy_names_them():
+    async def main():
+        ports = free_ports(2)
+        async with stranger(ports[0], None), stranger(ports[1], None):
+            with pytest.raises(BeaconError, match=f"{ports[0]}, {ports[1]}.*ERAY_PORT_RANGE"):
+                await serve(ports)
+
+    asyncio.run(main())
+
+
+def test_beacon_foreign_address_is_an_error_at_once():
+    with pytest.raises(BeaconError, match="ERAY_INTERFACE"):
+        asyncio.run(listen("192.0.2.1", [24001, 24002], handler=echo, **OURS))
+
+
+def test_beacon_node_that_comes_first_waits_for_the_head():
+    async def main():
+        ports, said = free_ports(8), []
+        waiting = asyncio.create_task(call(ports, progress=said.append))
+        await asyncio.sleep(0.2)
+        server = await serve(ports)
+        channel = await waiting
+        await channel.close()
+        await server.close()
+        assert len(said) == 1  # one line as long as nothing changes
+        assert "nothing listens" in said[0]
+
+    asyncio.run(main())
+
+
+def test_beacon_no_head_says_what_was_found_where():
+    hosts, ports = [HOST, "x" * 64], free_ports(2)  # no name is that long: no name server is asked
+    with pytest.raises(BeaconError) as caught:
+        asyncio.run(dial(hosts, ports, node="n2", deadline_s=0.2, progress=lambda words: None, **OURS))
+    text = str(caught.value)
+    assert f"{HOST} ports {ports[0]}, {ports[1]}: nothing listens" in text
+    assert f"{hosts[1]}: the name does not resolve" in text
+    assert "within 0.2 s" in text
+    assert "ERAY_CLUSTER_TIMEOUT_S" in text
+
+
+async def raw_session(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, Sealer, Opener]:
+    """Do what a node does, by hand, to be able to send what no node sends."""
+    credentials = Credentials(**OURS)
+    reader, writer = await asyncio.open_connection(HOST, port)
+    said = handshake.hello(credentials, "n2", b"n" * 32)
+    writer.write(handshake.frame(said))
+    session = handshake.accept(credentials, said, await read_frame(reader, 4096))
+    writer.write(handshake.frame(session.client_proof))
+    return reader, writer, Sealer(session.client_key), Opener(session.server_key)
+
+
+@pytest.mark.parametrize("kind", ["tampered", "replayed", "reflected", "oversized", "garbage"])
+def test_beacon_bad_frame_closes_the_channel_unread(kind):
+    received, reasons = [], []
+
+    async def collect(channel: Channel) -> None:
+        await channel.send({"hello": 1})
+        try:
+            while True:
+                received.append(await channel.receive())
+        except ChannelClosed as exc:
+            reasons.append(exc.reason)
+            raise
+
+    async def main():
+        server = await serve(free_ports(1), collect)
+        reader, writer, sealer, _ = await raw_session(server.port)
+        good = handshake.frame(sealer.seal({"n": 0}))
+        from_server = handshake.frame(await read_frame(reader, 4096))
+        bad = {
+            "tampered": good[:-2] + b"7}",
+            "replayed": good + good,
+            "reflected": from_server,
+            "oversized": b"eray" + (2 << 20).to_bytes(4, "big"),
+            "garbage": b"GET / HTTP/1.1\r\n\r\n",
+        }
+        writer.write(bad[kind])
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        await server.close()
+
+    asyncio.run(main())
+    assert received == ([{"n": 0}] if kind == "replayed" else [])
+    words = {"replayed": "replayed", "oversized": "bytes", "garbage": "it says"}
+    assert words.get(kind, "changed on its way") in reasons[0]
+
+
+def test_beacon_client_without_proof_reaches_no_handler():
+    reached = []
+
+    async def note(channel: Channel) -> None:
+        reached.append(channel.peer)
+
+    async def main():
+        server = await serve(free_ports(1), note)
+        for last in (handshake.frame(bytes(32)), handshake.frame(b"x" * 33), b"junk" * 20, b""):
+            reader, writer = await asyncio.open_connection(HOST, server.port)
+            writer.write(handshake.frame(handshake.hello(Credentials(**OURS), "n2", b"n" * 32)))
+            await read_frame(reader, 4096)
+            writer.write(last)
+            writer.write_eof()
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+        await server.close()
+        assert len(server.refused) == 3
+
+    asyncio.run(main())
+    assert reached == []
+
+
+def test_beacon_hundred_nodes_at_once():
+    async def main():
+        ports = free_ports(8)
+        server = await serve(ports[1:])
+        channels = await asyncio.gather(*(call(ports, deadline_s=10.0) for _ in range(100)))
+        await asyncio.gather(*(channel.send({"n": number}) for number, channel in enumerate(channels)))
+        answers = await asyncio.gather(*(channel.receive() for channel in channels))
+        assert [answer["echo"]["n"] for answer in answers] == list(range(100))
+        await server.close()
+        for channel in channels:
+            with pytest.raises(ChannelClosed):
+                await channel.receive()
+            await channel.close()
+
+    asyncio.run(main())
+
+
+def test_channel_concurrent_senders_keep_the_order_of_the_seal():
+    async def main():
+        server = await serve(free_ports(1))
+        channel = await call([server.port])
+        await asyncio.gather(*(channel.send({"n": number, "pad": "x" * 50_000}) for number in range(40)))
+        seen = [(await channel.receive())["echo"]["n"] for _ in range(40)]
+        assert sorted(seen) == list(range(40))
+        await channel.close()
+        await server.close()
+
+    asyncio.run(main())
+
+
+def test_channel_cancelled_receive_loses_nothing():
+    async def main():
+        start = asyncio.Event()
+
+        async def late(channel: Channel) -> None:
+            await start.wait()
+            await channel.send({"n": 1})
+            await channel.receive()
+
+        server = await serve(free_ports(1), late)
+        channel = await call([server.port])
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await channel.receive()
+        start.set()
+        assert await channel.receive() == {"n": 1}
+        await channel.close()
+        await server.close()
+
+    asyncio.run(main())
+
+
+DYING_NODE = """
+import asyncio, os, sys
+from eray._io.beacon import dial
+async def main():
+    channel = await dial("127.0.0.1", [int(sys.argv[1])], token="t" * 64, fingerprint="0123abcd", key="17.0", node="n2",
+                         deadline_s=5, progress=print)
+    await channel.send({"pid": os.getpid()})
+    await channel.receive()
+asyncio.run(main())
+"""
+
+
+def test_channel_of_a_killed_peer_is_closed_at_once():
+    async def main():
+        ended = asyncio.get_running_loop().create_future()
+
+        async def watch(channel: Channel) -> None:
+            pid = (await channel.receive())["pid"]
+            assert pid == node.pid
+            node.kill()
+            killed_at = time.monotonic()
+            with pytest.raises(ChannelClosed, match="closed it or died"):
+                await channel.receive()
+            ended.set_result(time.monotonic() - killed_at)
+
+        server = await serve(free_ports(1), watch)
+        environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+        node = subprocess.Popen([sys.executable, "-S", "-c", DYING_NODE, str(server.port)], env=environ)
+        try:
+            assert await asyncio.wait_for(ended, 10) < 1.0
+        finally:
+            node.kill()
+            node.wait()
+            await server.close()
+
+    asyncio.run(main())
+
+
+def test_beacon_handler_that_fails_ends_its_channel_only():
+    async def fail_once(channel: Channel) -> None:
+        if (await channel.receive())["fail"]:
+            raise KeyError("a fault of the handler's")
+        await channel.send({"ok": True})
+
+    async def main():
+        server = await serve(free_ports(1), fail_once)
+        first, second = await call([server.port]), await call([server.port])
+        await first.send({"fail": True})
+        with pytest.raises(ChannelClosed):
+            await first.receive()
+        await second.send({"fail": False})
+        assert await second.receive() == {"ok": True}
+        await first.close()
+        await second.close()
+        await server.close()
+
+    asyncio.run(main())
