@@ -1,0 +1,98 @@
+"""What one supervisor must know about its node and cluster, as data that crosses a pipe."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class WorldSpec:
+    """A world whose processes the supervisors start: ``per_node`` counts them by node rank."""
+
+    name: str
+    argv: tuple[str, ...]
+    per_node: tuple[int, ...]
+    devices_per_process: int | None
+
+    @property
+    def process_count(self) -> int:
+        """How many processes the world has."""
+        return sum(self.per_node)
+
+    def layout(self, nodes: tuple[str, ...]) -> list[tuple[int, int, int, str]]:
+        """Return (node_rank, local_index, local_count, node) by process index: dense, by node rank."""
+        return [
+            (rank, local, count, nodes[rank]) for rank, count in enumerate(self.per_node) for local in range(count)
+        ]
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One node of one cluster.
+
+    ``purpose`` is ``run`` (the supervisors start the world's processes), ``up`` (they stay until a signal) or
+    ``tasks`` (they serve processes that call connect(), and leave after the last). ``node_rank`` 0 is the head.
+    ``shared_run_dir`` is where the supervisor of the job's own cluster would be, for a step that may use it.
+    """
+
+    purpose: str
+    cluster: str
+    key: str
+    restart: int
+    job: str | None
+    node_rank: int
+    node: str
+    nodes: tuple[str, ...]
+    head_hosts: tuple[str, ...]
+    ports: tuple[int, ...]
+    token: str
+    fingerprint: str
+    auth: str
+    tmpdir: str
+    run_dir: str
+    ray_dir: str
+    job_dir: str | None
+    interface: str | None
+    cpus: int
+    memory_bytes: int | None
+    ray_gpus: int
+    visible: tuple[str, ...] | None
+    gpus_on_node: int | None
+    hardware_count: int | None
+    dashboard: bool
+    cluster_timeout_s: float
+    world: WorldSpec | None = None
+    shared_run_dir: str | None = None
+
+    def to_json(self) -> str:
+        """Return the spec as one line of JSON. It holds the token: for a pipe, never for argv or a log."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what ``to_json`` wrote."""
+        fields: Mapping[str, Any] = json.loads(text)
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        world = values["world"]
+        if world is not None:
+            values["world"] = WorldSpec(
+                **{name: tuple(value) if isinstance(value, list) else value for name, value in world.items()}
+            )
+        return cls(**values)
+
+    @property
+    def socket_path(self) -> str:
+        """Where this node's supervisor listens for the processes of its node."""
+        return f"{self.run_dir}/{SOCKET_NAME}"
+
+    @property
+    def token_path(self) -> str:
+        """Where Ray's processes and drivers read the token."""
+        return f"{self.run_dir}/{TOKEN_NAME}"
+
+
+SOCKET_NAME = "sock"
+TOKEN_NAME = "token"
+NODE_FILE = "node.json"
+LOG_NAME = "eray.log"

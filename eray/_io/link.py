@@ -1,0 +1,109 @@
+"""A process's line to its node's supervisor: a unix socket in the run directory, one JSON object a line.
+
+The supervisor sees the end of it when this process dies, whatever the way.
+"""
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from eray._io import clock
+from eray.errors import ClusterLostError
+
+MAX_LINE = 1 << 20
+
+
+class Link:
+    """The open line. One thread may receive; any may send."""
+
+    def __init__(self, connected: socket.socket, node: str) -> None:
+        self._socket, self._node = connected, node
+        self._buffer = b""
+        self._sending = threading.Lock()
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: str, node: str) -> "Link":
+        """Connect to the supervisor's socket; raises OSError where nobody listens."""
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connected.connect(path)
+        except OSError:
+            connected.close()
+            raise
+        return cls(connected, node)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message.
+
+        Raises:
+            ClusterLostError: the supervisor is gone.
+        """
+        try:
+            with self._sending:
+                self._socket.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as exc:
+            raise self._lost() from exc
+
+    def receive(self, timeout_s: float | None) -> dict[str, Any] | None:
+        """Return the next message, or None when there is none within ``timeout_s`` seconds.
+
+        Raises:
+            ClusterLostError: the supervisor is gone.
+        """
+        deadline = None if timeout_s is None else clock.monotonic() + timeout_s
+        while b"\n" not in self._buffer:
+            try:
+                self._socket.settimeout(None if deadline is None else max(deadline - clock.monotonic(), 0.001))
+                data = self._socket.recv(65_536)
+            except TimeoutError:
+                return None
+            except OSError as exc:
+                raise self._lost() from exc
+            if not data or len(self._buffer) > MAX_LINE:
+                raise self._lost()
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def watch(self, on_message: Callable[[dict[str, Any]], None], on_lost: Callable[[], None]) -> None:
+        """Hand every further message to ``on_message`` in a thread of its own, and say when the line is cut."""
+
+        def listen() -> None:
+            while not self._closed:
+                try:
+                    message = self.receive(None)
+                except ClusterLostError:
+                    if not self._closed:
+                        on_lost()
+                    return
+                if message is not None:
+                    on_message(message)
+
+        threading.Thread(target=listen, name="eray-watch", daemon=True).start()
+
+    def close(self) -> None:
+        """Hang up; the supervisor takes it for a death unless it was told before."""
+        self._closed = True
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self._socket.close()
+
+    def abandon(self) -> None:
+        """Drop a fork's copy of the line without hanging up for its parent."""
+        self._closed = True
+        try:
+            os.close(self._socket.detach())
+        except OSError:
+            pass
+
+    def _lost(self) -> ClusterLostError:
+        return ClusterLostError(
+            self._node, "the supervisor of this node is gone", "see the first error of this job, and the logs of eray"
+        )

@@ -1,0 +1,108 @@
+"""Attach this process to one Ray cluster, and to no other.
+
+Ray finds out slowly that an address is dead or a token wrong (FACTS R25), so the address is dialled first.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from eray._core.naming import NAMESPACE
+from eray._io import net
+from eray.errors import RayAttachError
+
+DIAL_S = 3.0
+
+
+def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver: bool = True) -> None:
+    """Make this process a driver of the Ray cluster whose GCS is at ``address`` (host:port).
+
+    RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set before. A ``ray.init`` of the user's is kept when it is the
+    same cluster and namespace.
+
+    Raises:
+        RayAttachError: nothing answers there, it refuses us, or this process is attached to another cluster.
+    """
+    imported_before = "ray" in sys.modules
+    import ray
+
+    if ray.is_initialized():
+        _check_same(address, namespace, node)
+        return
+    host, _, port = address.rpartition(":")
+    if not port.isdigit() or not net.port_is_open(host.strip("[]"), int(port), DIAL_S):
+        raise RayAttachError(
+            node, f"nothing answers at the Ray address {address}", "see whether that cluster still runs"
+        )
+    if imported_before:
+        refresh_authentication()
+    try:
+        ray.init(
+            address=address,
+            namespace=namespace,
+            log_to_driver=log_to_driver,
+            logging_level="warning",
+            configure_logging=False,
+        )
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as exc:
+        raise RayAttachError(
+            node, f"Ray at {address} refuses this process ({type(exc).__name__}: {exc})", "see the logs of Ray there"
+        ) from exc
+
+
+def detach() -> None:
+    """End this process's attachment."""
+    import ray
+
+    if ray.is_initialized():
+        ray.shutdown()
+
+
+def current_address() -> str | None:
+    """Return the address of the Ray cluster that this process is attached to, None where it is to none."""
+    if "ray" not in sys.modules:
+        return None
+    import ray
+
+    return ray.get_runtime_context().gcs_address if ray.is_initialized() else None
+
+
+def refresh_authentication() -> None:
+    """Let a Ray that was imported before RAY_AUTH_MODE was set read it again (FACTS R26).
+
+    Ray does the same by itself when its own options change. Both names are private: the one place that uses them.
+
+    Raises:
+        RayAttachError: this Ray has them no more.
+    """
+    try:
+        from ray import _raylet
+
+        configure: Callable[[str], Any] = _raylet.Config.initialize
+        loader: Any = _raylet.AuthenticationTokenLoader
+    except (ImportError, AttributeError) as exc:
+        raise RayAttachError(
+            "this node",
+            "ray was imported before eray.connect(), and this version of Ray cannot read RAY_AUTH_MODE again",
+            "call eray.connect() before `import ray`, or export RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH (`eray env`)",
+        ) from exc
+    configure("")
+    loader.instance().reset_cache()
+
+
+def _check_same(address: str, namespace: str, node: str) -> None:
+    import ray
+
+    context = ray.get_runtime_context()
+    if context.gcs_address != address:
+        raise RayAttachError(
+            node,
+            f"this process is attached to the Ray at {context.gcs_address}, its cluster is at {address}",
+            "remove the ray.init() before eray.connect(), or call ray.shutdown() first",
+        )
+    if context.namespace != namespace:
+        raise RayAttachError(
+            node,
+            f"this process is in Ray's namespace {context.namespace!r}, eray needs {namespace!r}",
+            f'call ray.init(namespace="{namespace}"), or leave it to eray.connect()',
+        )

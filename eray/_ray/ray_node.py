@@ -1,0 +1,144 @@
+"""One Ray node: start it, know when it is ready, notice when it ends, stop it by its own handle."""
+
+import asyncio
+import contextlib
+import glob
+import os
+import subprocess
+
+from eray._core.command import Command
+from eray._io import clock, process
+from eray.errors import RayStartError
+
+POLL_S = 0.02
+TERM_GRACE_S = 2.0
+SETTLE_S = 0.5
+
+
+class RayNode:
+    """A child ``ray start --block`` and the daemons it started."""
+
+    def __init__(self, node: str, command: Command, ray_dir: str, log_path: str) -> None:
+        self._node, self._command, self._ray_dir, self._log_path = node, command, ray_dir, log_path
+        self._child: subprocess.Popen[bytes] | None = None
+        self._stopping = False
+
+    @property
+    def pid(self) -> int | None:
+        """The pid of the ``ray start`` that stays."""
+        return None if self._child is None else self._child.pid
+
+    def start(self) -> None:
+        """Start Ray; its output goes to the log file."""
+        self._child = process.spawn(self._command.argv, env=self._command.env, output=self._log_path)
+
+    async def gcs_port(self, timeout_s: float) -> int:
+        """Return the port of the head's GCS as soon as it has one (FACTS R8).
+
+        Raises:
+            RayStartError: Ray ended, or has none after ``timeout_s``.
+        """
+        path = await self._appears("gcs_server_port_*", timeout_s, "its GCS has no port")
+        with open(path, encoding="ascii") as stream:
+            text = stream.read().strip()
+        return int(text)
+
+    async def ready(self, timeout_s: float) -> str:
+        """Return Ray's node id when the raylet is registered, so that ``ray.init`` need not poll for it.
+
+        The raylet's agents write the port files last; the raylet registers with GCS then, and dumps its state first
+        thing after that (measured, Ray 2.60).
+
+        Raises:
+            RayStartError: Ray ended, or is not ready after ``timeout_s``.
+        """
+        path = await self._appears("dashboard_agent_listen_port_*", timeout_s, "its raylet is not ready")
+        with contextlib.suppress(RayStartError):
+            await self._appears("logs/debug_state.txt", SETTLE_S, "")
+        return path.rpartition("_")[2]
+
+    async def ended(self) -> str:
+        """Wait until a process that the node cannot live without is gone, and say which."""
+        assert self._child is not None
+        needed = {self._child.pid: "ray start"}
+        for each in process.descendants(self._child.pid):
+            name = _program(each.pid)
+            if name in ("raylet", "gcs_server"):
+                needed[each.pid] = name
+        gone = asyncio.get_running_loop().create_future()
+        with contextlib.ExitStack() as stack:
+            for pid, name in needed.items():
+                _watch(stack, pid, name, gone)
+            name = str(await gone)
+        return f"{name} of node {self._node} ended"
+
+    async def stop(self) -> None:
+        """End Ray and all it started. SIGTERM first, what is left after two seconds is killed."""
+        if self._child is None or self._stopping:
+            return
+        self._stopping = True
+        await asyncio.to_thread(process.terminate, self._child, TERM_GRACE_S)
+
+    def kill(self) -> None:
+        """Kill Ray and all it started, now."""
+        if self._child is not None:
+            process.kill_family(self._child)
+
+    def last_lines(self, count: int = 15) -> str:
+        """Return the end of the log that tells most about a failed start."""
+        session = os.path.join(self._ray_dir, "session_latest", "logs")
+        for name in ("raylet.err", "gcs_server.err", "raylet.out"):
+            text = _tail(os.path.join(session, name), count)
+            if text and name != "raylet.out":
+                return f"{name}:\n{text}"
+        return f"{os.path.basename(self._log_path)}:\n{_tail(self._log_path, count)}"
+
+    async def _appears(self, pattern: str, timeout_s: float, otherwise: str) -> str:
+        deadline = clock.monotonic() + timeout_s
+        while True:
+            # The globbed directory is a link that Ray renews, so that an earlier session's file is never found.
+            found = glob.glob(os.path.join(self._ray_dir, "session_latest", pattern))
+            if found and os.path.getsize(found[0]):
+                return found[0]
+            if self._child is not None and (code := self._child.poll()) is not None:
+                raise self._failed(f"`ray start` {process.exit_words(code)}")
+            if clock.monotonic() >= deadline:
+                raise self._failed(f"{otherwise} after {timeout_s:g} s")
+            await asyncio.sleep(POLL_S)
+
+    def _failed(self, found: str) -> RayStartError:
+        remedy = f"its logs are in {self._ray_dir}/session_latest/logs and {self._log_path}"
+        return RayStartError(self._node, f"Ray did not start: {found}; {self.last_lines()}", remedy)
+
+
+def _watch(stack: contextlib.ExitStack, pid: int, name: str, gone: "asyncio.Future[str]") -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        if not gone.done():
+            gone.set_result(name)
+        return
+    stack.callback(os.close, descriptor)
+    loop.add_reader(descriptor, lambda: None if gone.done() else gone.set_result(name))
+    stack.callback(loop.remove_reader, descriptor)
+
+
+def _program(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            return os.path.basename(stream.read().split(b"\0", 1)[0].decode(errors="replace"))
+    except OSError:
+        return ""
+
+
+def _tail(path: str, count: int) -> str:
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(max(os.path.getsize(path) - 16_384, 0))
+            lines = stream.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(f"  {line[:500]}" for line in lines[-count:])
+
+
