@@ -170,7 +170,7 @@ def test_beacon_all_ports_busy_names_them():
 
 def test_beacon_foreign_address_is_an_error_at_once():
     with pytest.raises(BeaconError, match="ERAY_INTERFACE"):
-        asyncio.run(listen("192.0.2.1", [24001, 24002], handler=echo, **OURS))
+        asyncio.run(listen("203.0.113.77", [24001, 24002], handler=echo, **OURS))
 
 
 def test_beacon_node_that_comes_first_waits_for_the_head():
