@@ -140,7 +140,7 @@ def accept(credentials: Credentials, said: bytes, answered: bytes) -> Session:
     fields = _read_greeting(greeting)
     difference = _difference(credentials, fields)
     if difference is not None:
-        detail = {Found.OTHER_CLUSTER: fields["key"], Found.OTHER_PROTOCOL: f"protocol {fields['eray']}"}
+        detail = {Found.OTHER_CLUSTER: ascii(fields["key"][:60]), Found.OTHER_PROTOCOL: f"protocol {fields['eray']}"}
         raise HandshakeError(difference, detail.get(difference, ""))
     expected, session = _derive(credentials.token, said, greeting)
     if not hmac.compare_digest(proof, expected):

@@ -51,7 +51,7 @@ class BeaconServer:
         """Stop listening, cancel the handlers and close their channels. A second call does nothing."""
         if self._listener is not None:
             self._listener.close()
-        tasks = tuple(self._tasks)
+        tasks = self._tasks - {asyncio.current_task()}  # a handler may close the beacon
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -217,6 +217,6 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cr
     writer.write(handshake.frame(answer.payload))
     await writer.drain()
     if answer.session is None:
-        raise HandshakeError(answer.refused or Found.STRANGER, f"node {answer.node}")
+        raise HandshakeError(answer.refused or Found.STRANGER, f"node {answer.node[:60]!a}")
     handshake.check_proof(answer.session, await read_frame(reader, handshake.PROOF_BYTES))
     return Channel(reader, writer, answer.node, Sealer(answer.session.server_key), Opener(answer.session.client_key))

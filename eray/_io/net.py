@@ -102,7 +102,7 @@ def _merge(listed: str, hosts: Iterable[str]) -> str:
 
 def _by_preference(addresses: Iterable[str]) -> list[str]:
     usable = [address for address in addresses if not ip_address(address).is_link_local]
-    return sorted(usable, key=lambda address: ip_address(address).version)
+    return sorted(usable, key=lambda address: (ip_address(address).is_loopback, ip_address(address).version))
 
 
 def _interface_address(name: str, interface: str, multi_node: bool, there: Sequence[InterfaceAddress]) -> str:

@@ -79,6 +79,7 @@ def test_node_address_nothing_resolves():
         ("fd00::/16", "fd00::7"),
         ("10.0.0.7", "10.0.0.7"),
         ("10.0.0.9/24", "10.0.0.7"),
+        ("0.0.0.0/0", "10.0.0.7"),
     ],
 )
 def test_node_address_interface_decides(interface, expected):
@@ -115,7 +116,7 @@ def test_local_addresses_version_6_without_link_local(tmp_path):
 
 def test_is_local_of_documentation_address_is_false():
     assert is_local("127.0.0.1")
-    assert not is_local("192.0.2.1")
+    assert not is_local("203.0.113.77")
 
 
 def test_resolve_addresses_and_nonsense():
