@@ -52,12 +52,13 @@ def _places(world: str, node: str, rank: int, processes: Sequence[Indexed]) -> d
         index: order if facts.local_index is None else facts.local_index
         for order, (index, facts) in enumerate(processes)
     }
-    if len(set(local.values())) < len(local):
-        listed = ", ".join(f"{index}:{local[index]}" for index in sorted(local))
-        raise WorldContradictionError(world, f"the local index on {node}", "one for each process", listed)
+    count = len(processes) if local_count is None else local_count
+    if len(set(local.values())) < len(local) or not all(0 <= at < count for at in local.values()):
+        listed = ", ".join(str(local[index]) for index, _ in processes)
+        raise WorldContradictionError(world, f"the local index on {node}", f"each of 0 to {count - 1} once", listed)
     view = NodeView(
         node=node,
-        local_count=len(processes) if local_count is None else local_count,
+        local_count=count,
         in_step=any(facts.in_step for _, facts in processes),
         gpus_on_node=_agreed(world, f"GPUs on {node}", [facts.gpus_on_node for _, facts in processes]),
         hardware_count=_agreed(world, f"GPUs in {node}", [facts.hardware_count for _, facts in processes]),

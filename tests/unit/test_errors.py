@@ -27,6 +27,8 @@ ARGS = {
     "VersionMismatchError": ("node02", "ray 2.60.0, the head has 2.61.0", "use one environment"),
     "RayStartError": ("node02", "ray start ended", "look at its log"),
     "RayAttachError": ("node02", "another cluster", "unset RAY_ADDRESS"),
+    "NodeLockedError": ("/run/x/lock", "pid 12"),
+    "ChannelClosed": ("node02", "end of file"),
     "ClusterLostError": ("node01", "no coordinator", "look at the log"),
     "JoinError": ("no",),
     "JoinTimeoutError": ("main", "processes 3 and 7 (node02)", 120.0, "join"),
@@ -45,6 +47,7 @@ CLASSES = {
     for name, item in vars(errors).items()
     if inspect.isclass(item) and issubclass(item, ErayError) and not name.startswith("_")
 }
+NOT_SHOWN = {"main"}  # JaxMismatchError names the process and its node, WorldFailedError the world
 CODES = {"ErayError": 1, "UsageError": 2, "ConfigurationError": 3, "ClusterError": 4, "JoinError": 5}
 
 
@@ -70,7 +73,7 @@ def test_error_text_says_all_that_it_was_given(error):
         for value in values:
             for text in value if isinstance(value, tuple) else (value,):
                 shown = f"{text:g}" if isinstance(text, float) else str(text)
-                assert shown in str(error)
+                assert shown in str(error) or shown in NOT_SHOWN
 
 
 def test_error_has_the_exit_code_of_its_branch(error):
@@ -83,7 +86,7 @@ def test_tree_in_the_docstring_is_the_tree_of_classes():
     branches = {}
     path = []
     for line in tree.splitlines():
-        found = re.match(r"^ {4}([│ ├└─]*)(\w+Error)\b(?:\s+\((\w+)\))?", line)
+        found = re.match(r"^ {4}([│ ├└─]*)(\w+)\b(?:\s+\((\w+)\))?", line)
         if found:
             depth = len(found[1]) // 4
             path = [*path[:depth], found[2]]

@@ -1,0 +1,179 @@
+"""One coordinator, twice: in this process on an event loop, and as Ray's actor."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import uuid
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from pathlib import Path
+
+import pytest
+import ray
+from ray.exceptions import ActorUnavailableError, GetTimeoutError
+
+from eray._ray.asking import ray_call
+from eray._ray.client import CoordinatorClient
+from eray._ray.coordinator import Coordinator, create_coordinator
+
+JSON_TYPES = (dict, list, str, int, float, bool, type(None))
+
+
+def require_json_types(value):
+    """Fail unless ``value`` is made of JSON's own types, exactly: an enum would need eray to be read."""
+    assert type(value) in JSON_TYPES, f"{value!r} is a {type(value)}"
+    if isinstance(value, dict):
+        assert all(type(key) is str for key in value)
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            require_json_types(item)
+
+
+def checked(call):
+    """Wrap a Call: what goes in and out must be JSON types, with api_version in each answer."""
+
+    def checked_call(handle, method, args, timeout_s):
+        require_json_types(list(args))
+        answer = call(handle, method, args, timeout_s)
+        require_json_types(answer)
+        assert answer["api_version"] == 1
+        return answer
+
+    return checked_call
+
+
+class FakeActor:
+    """The real Coordinator on an event loop of its own, which obeys Ray's rules for an actor that is killed."""
+
+    def __init__(self, snapshot_path, job):
+        self._make = lambda: Coordinator(str(snapshot_path), job)
+        self._start()
+
+    def _start(self):
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.coordinator = self._make()
+        self.thread.start()
+
+    def call(self, handle, method, args, timeout_s):
+        args = json.loads(json.dumps(list(args)))
+        future = asyncio.run_coroutine_threadsafe(getattr(self.coordinator, method)(*args), self.loop)
+        try:
+            return future.result(timeout_s)
+        except FutureTimeoutError as exc:
+            raise GetTimeoutError(method) from exc
+        except CancelledError as exc:
+            raise ActorUnavailableError("killed", b"0" * 16) from exc
+
+    def stop(self):
+        async def cancel_all():
+            others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(cancel_all(), self.loop).result(10)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(10)
+        self.loop.close()
+
+    def kill(self):
+        self.stop()
+        self._start()
+
+
+class RealActor:
+    """The actor in a Ray cluster."""
+
+    call = staticmethod(ray_call)
+
+    def __init__(self, snapshot_path, job):
+        self.handle = create_coordinator(
+            node_id=ray.get_runtime_context().get_node_id(),
+            namespace="eray",
+            name=f"coordinator-{uuid.uuid4().hex}",
+            snapshot_path=str(snapshot_path),
+            job=job,
+        )
+
+    def kill(self):
+        os.kill(ray.get(self.handle.ping.remote(), timeout=30)["pid"], signal.SIGKILL)
+
+    def stop(self):
+        ray.kill(self.handle)
+
+
+def processes_of(directory):
+    """Return the pids of processes that name ``directory`` in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and directory.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def local_ray():
+    """Start one Ray for a module in a private directory, and leave nothing of it behind."""
+    directory = tempfile.mkdtemp(prefix="er", dir="/tmp")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", directory)
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.delenv("RAY_ADDRESS", raising=False)
+        try:
+            ray.init(num_cpus=2, include_dashboard=False, _temp_dir=f"{directory}/r", namespace="eray")
+            yield
+        finally:
+            ray.shutdown()
+            until = time.monotonic() + 15.0
+            while (left := processes_of(directory)) and time.monotonic() < until:
+                time.sleep(0.1)
+            shutil.rmtree(directory, ignore_errors=True)
+    assert not left
+
+
+@pytest.fixture(scope="module", params=["fake", pytest.param("actor", marks=pytest.mark.ray)])
+def make_actor(request, tmp_path_factory):
+    """Return a function that makes a coordinator; all are stopped at the end."""
+    if request.param == "actor":
+        request.getfixturevalue("local_ray")
+    made = []
+
+    def make():
+        path = tmp_path_factory.mktemp("run") / "coordinator.json"
+        actor = (RealActor if request.param == "actor" else FakeActor)(path, {"id": "42", "step": "0", "restart": 0})
+        actor.snapshot_path = path
+        actor.client = CoordinatorClient(getattr(actor, "handle", None), call=checked(actor.call))
+        made.append(actor)
+        return actor
+
+    yield make
+    for actor in made:
+        actor.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_actor(make_actor):
+    """Return one coordinator for the tests that have a world of their own in it."""
+    return make_actor()
+
+
+@pytest.fixture
+def client(shared_actor):
+    """Return a client of the shared coordinator."""
+    return shared_actor.client
+
+
+@pytest.fixture
+def world(request):
+    """Return a name for a world that no other test has."""
+    return request.node.name
