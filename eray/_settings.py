@@ -25,21 +25,15 @@ class Settings:
     """What the user configured. Absent variables have the defaults here; a malformed value is an error."""
 
     head: str | None = _row("ERAY_HEAD", "text", None, "host name or address of the head node")
-    interface: str | None = _row(
-        "ERAY_INTERFACE", "text", None, "network interface name or CIDR, resolved on each node"
-    )
+    interface: str | None = _row("ERAY_INTERFACE", "text", None, "network interface name or CIDR, resolved on each node")
     port_range: tuple[int, int] = _row("ERAY_PORT_RANGE", "ports", (24000, 29999), "where the beacon's ports are drawn")
     tmpdir: str = _row("ERAY_TMPDIR", "text", "/tmp", "node-local parent of the run directory")
     state_dir: str = _row("ERAY_STATE_DIR", "text", "~/.eray", "secret, tokens and job directories")
-    secret: str | None = _row(
-        "ERAY_SECRET", "text", None, "shared secret instead of ~/.eray/secret, 32 characters or more"
-    )
+    secret: str | None = _row("ERAY_SECRET", "text", None, "shared secret instead of ~/.eray/secret, 32 characters or more")
     auth: str = _row("ERAY_AUTH", "token|disabled", "token", "whether Ray and the beacon ask for a token")
     devices: str | None = _row("ERAY_DEVICES", "text", None, "all, split, own, none, or ordinals such as 0,2")
     ray_gpus: int | None = _row("ERAY_RAY_GPUS", "count", None, "GPUs that Ray is told of, per node")
-    dashboard: bool | None = _row(
-        "ERAY_DASHBOARD", "flag", None, "whether Ray's dashboard runs; default: only with `eray up`"
-    )
+    dashboard: bool | None = _row("ERAY_DASHBOARD", "flag", None, "whether Ray's dashboard runs; default: only with `eray up`")
     cluster_timeout_s: float = _row("ERAY_CLUSTER_TIMEOUT_S", "seconds", 300.0, "for all nodes to be up")
     join_timeout_s: float = _row("ERAY_JOIN_TIMEOUT_S", "seconds", 300.0, "for all processes to join and start JAX")
     drain_timeout_s: float = _row("ERAY_DRAIN_TIMEOUT_S", "seconds", 30.0, "for all processes to leave, on the way out")
@@ -49,9 +43,7 @@ class Settings:
     process_index: int | None = _row("ERAY_PROCESS_INDEX", "count", None, "this process's index in its world")
     process_count: int | None = _row("ERAY_PROCESS_COUNT", "count", None, "processes in the world")
     run_dir: str | None = _row("ERAY_RUN_DIR", "text", None, "set by `eray run`: the node's run directory")
-    devices_per_process: int | None = _row(
-        "ERAY_DEVICES_PER_PROCESS", "count", None, "set by `eray run`: devices a process"
-    )
+    devices_per_process: int | None = _row("ERAY_DEVICES_PER_PROCESS", "count", None, "set by `eray run`: devices a process")
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Settings":
