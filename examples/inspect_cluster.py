@@ -1,7 +1,9 @@
 """Print what a running cluster of eray looks like. Needs Ray and the coordinator's name only, not eray.
 
-Run it where Ray finds the cluster: `eray submit -- python examples/inspect_cluster.py`, or on the login node after
-`eval "$(eray env --job ID)"`, which sets RAY_ADDRESS and the token.
+Run it on a node of the cluster, with RAY_ADDRESS and the token set as `eray up` prints them:
+
+    export RAY_ADDRESS=... RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=...
+    srun --overlap --jobid=4711 -N1 -n1 python examples/inspect_cluster.py
 """
 
 import ray

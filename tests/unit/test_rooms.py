@@ -34,7 +34,7 @@ PURE = {"_core", "_slurm"}
 IMPURE = {"os", "time", "socket", "subprocess", "logging", "ray", "jax", "asyncio"}
 HOME = {"ray": "_ray", "jax": "_jax", "jaxlib": "_jax"}
 READ_THE_ENVIRONMENT = DOORS | {"_cli"}
-NEVER = re.compile(r"\bray stop\b|\bpkill\b|\bkillall\b|/tmp/ray\b|address=[\"']auto[\"']")
+NEVER = re.compile(r"\bray stop\b|\bpkill\b|\bkillall\b|/tmp/ray\b|address=[\"']auto[\"']")  # in eray
 HEAVY = {"ray", "jax", "numpy", "pydantic", "asyncio"}
 
 
