@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from eray.errors import SlurmFormatError
 
@@ -13,6 +13,7 @@ MAX_NAMES = 1_048_576
 
 _SEPARATORS = " ,\t\n\r"  # what Slurm separates at, outside brackets
 _ELEMENT = re.compile(r"(?:[^ ,\t\n\r\[\]]++|\[[^\[\]]*+\])++")
+_BRACKET = re.compile(r"\[([^\]]*)\]")
 _LITERAL = re.compile(r"[A-Za-z0-9._-]*")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.DOTALL)
@@ -38,7 +39,7 @@ def expand_hostlist(text: str, variable: str = "host list") -> list[str]:
         if "[" in element:
             parsed = _parse_product(element, text, variable)
             parts.append(parsed)
-            count += parsed.count
+            count += parsed.size
         else:
             _check_literal(element, element, text, variable)
             parts.append(element)
@@ -100,11 +101,10 @@ def _elements(text: str, variable: str) -> Iterator[str]:
         position = stop
 
 
-@dataclass(frozen=True)
-class _Product:
+class _Product(NamedTuple):
     literals: list[str]  # one more than there are brackets
     brackets: list[list[tuple[int, int, int]]]  # lowest, highest, width
-    count: int
+    size: int
 
     def names(self) -> Iterator[str]:
         choices: list[list[str]] = []
@@ -115,12 +115,12 @@ class _Product:
 
 
 def _parse_product(element: str, text: str, variable: str) -> _Product:
-    pieces = re.split(r"\[([^\]]*)\]", element)  # literal, bracket, literal, bracket, ..., literal
+    pieces = _BRACKET.split(element)  # literal, bracket, literal, bracket, ..., literal
     for literal in pieces[::2]:
         _check_literal(literal, element, text, variable)
     brackets = [_ranges(bracket, element, text, variable) for bracket in pieces[1::2]]
-    count = prod(sum(high - low + 1 for low, high, _ in ranges) for ranges in brackets)
-    return _Product(pieces[::2], brackets, count)
+    size = prod(sum([high - low + 1 for low, high, _ in ranges]) for ranges in brackets)
+    return _Product(pieces[::2], brackets, size)
 
 
 def _ranges(bracket: str, element: str, text: str, variable: str) -> list[tuple[int, int, int]]:

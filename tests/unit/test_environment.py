@@ -204,6 +204,7 @@ def test_read_allocation_het_job_has_all_components():
         ({"SLURM_GPUS_PER_NODE": "a100:2,h100:1"}, 3),
         ({"SLURM_GPUS": "6"}, 3),
         ({"SLURM_GPUS_PER_TASK": "2", "SLURM_TASKS_PER_NODE": "3,1"}, 2),
+        ({"SLURM_GPUS_PER_TASK": "1", "SLURM_TASKS_PER_NODE": "3,1", "SLURM_GPUS_ON_NODE": "3"}, 1),
     ],
 )
 def test_read_allocation_gpus_that_every_node_has(environ, gpus):

@@ -64,9 +64,15 @@ def test_step_command_het_job_is_one_step_over_its_components():
         "SLURM_JOB_NODELIST_HET_GROUP_0": "n1",
         "SLURM_JOB_NODELIST_HET_GROUP_1": "m[1-2]",
     }
-    argv = step_command(read_allocation(environ), ["x"], environ).argv
-    first = ("--het-group=0", "-N1", "-n1", *OPTIONS, "x")
-    assert argv == ("srun", *first, ":", "--het-group=1", "-N2", "-n2", *OPTIONS, "x")
+    command = step_command(read_allocation({**environ, "SLURM_GPUS_ON_NODE": "2"}), ["x"], environ)
+    assert command.argv == ("srun", "--het-group=0,1", *OPTIONS, "x")
+    assert command.env == {
+        "SLURM_JOB_ID": "20",
+        "SLURM_NNODES_HET_GROUP_0": "1",
+        "SLURM_NTASKS_HET_GROUP_0": "1",
+        "SLURM_NNODES_HET_GROUP_1": "2",
+        "SLURM_NTASKS_HET_GROUP_1": "2",
+    }
 
 
 @pytest.mark.parametrize(
