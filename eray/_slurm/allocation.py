@@ -79,17 +79,16 @@ def _cpus_per_node(environ: Mapping[str, str], group_count: int) -> tuple[int, .
 
 def _gpus_per_node(environ: Mapping[str, str], nodes: tuple[str, ...]) -> int | None:
     here = v.read_whole(environ, v.GPUS_ON_NODE)  # the batch script's or the interactive step's own node
-    total = _typed_count(environ, v.GPUS)
-    if here and total and total != here * len(nodes):
-        return min(here, max(1, total - here * (len(nodes) - 1)))  # --gpus=6 -N2 is 4 + 2: only 2 are everywhere
-    if here:
-        return here
-    if per_node := _typed_count(environ, v.GPUS_PER_NODE):
-        return per_node
-    if total:
-        return max(1, total // len(nodes))
-    per_task, tasks = _typed_count(environ, v.GPUS_PER_TASK), environ.get(v.TASKS_PER_NODE)
-    return per_task * min(expand_counts(tasks, v.TASKS_PER_NODE)) or None if per_task and tasks else None
+    total, per_task = _typed_count(environ, v.GPUS), _typed_count(environ, v.GPUS_PER_TASK)
+    tasks = expand_counts(environ[v.TASKS_PER_NODE], v.TASKS_PER_NODE) if environ.get(v.TASKS_PER_NODE) else ()
+    counts = [here, _typed_count(environ, v.GPUS_PER_NODE)]
+    if per_task and tasks:
+        counts.append(per_task * min(tasks))  # -n4 --gpus-per-task=1 may pack 3 + 1: only 1 is everywhere
+    if total and here and total != here * len(nodes):
+        counts.append(max(1, total - here * (len(nodes) - 1)))  # -N2 --gpus=6 is 4 + 2
+    if total and not here:
+        counts.append(max(1, total // len(nodes)))
+    return min((count for count in counts if count), default=None)
 
 
 def _typed_count(environ: Mapping[str, str], name: str) -> int | None:

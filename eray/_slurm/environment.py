@@ -164,9 +164,9 @@ def foreign_launcher(environ: Mapping[str, str]) -> tuple[str, str] | None:
 def _group_lists(environ: Mapping[str, str]) -> list[str]:
     for suffix in v.HET_SUFFIXES:
         prefix = v.JOB_NODELIST[0] + suffix
-        numbers = sorted(int(n[len(prefix) :]) for n in environ if n.startswith(prefix) and n[len(prefix) :].isdigit())
-        if numbers:
-            return [f"{prefix}{number}" for number in numbers]
+        names = [name for name in environ if re.fullmatch(prefix + "[0-9]{1,4}", name)]
+        if names:
+            return sorted(names, key=lambda name: int(name.removeprefix(prefix)))
     return []
 
 

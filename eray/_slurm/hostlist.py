@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from eray.errors import SlurmFormatError
 
@@ -12,6 +13,7 @@ MAX_NAMES = 1_048_576
 
 _SEPARATORS = " ,\t\n\r"  # what Slurm separates at, outside brackets
 _ELEMENT = re.compile(r"(?:[^ ,\t\n\r\[\]]++|\[[^\[\]]*+\])++")
+_BRACKET = re.compile(r"\[([^\]]*)\]")
 _LITERAL = re.compile(r"[A-Za-z0-9._-]*")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.DOTALL)
@@ -31,15 +33,25 @@ def expand_hostlist(text: str, variable: str = "host list") -> list[str]:
         SlurmFormatError: the text is malformed, a range is wider than Slurm's 65536, or there are more than 1048576
             names in all; the faulty part is named.
     """
-    names: list[str] = []
+    parts: list[str | _Product] = []
+    count = 0
     for element in _elements(text, variable):
-        if "[" not in element:
-            _check_literal(element, element, text, variable)
-            names.append(element)
+        if "[" in element:
+            parsed = _parse_product(element, text, variable)
+            parts.append(parsed)
+            count += parsed.size
         else:
-            names.extend(_expand_element(element, MAX_NAMES - len(names), text, variable))
-        if len(names) > MAX_NAMES:
-            raise _error(variable, text, f"more than {MAX_NAMES} names")
+            _check_literal(element, element, text, variable)
+            parts.append(element)
+            count += 1
+        if count > MAX_NAMES:  # before a name is made
+            raise _error(variable, text, f"more than {MAX_NAMES} names, at {element[:80]!r}")
+    names: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            names.append(part)
+        else:
+            names.extend(part.names())
     return names
 
 
@@ -89,19 +101,26 @@ def _elements(text: str, variable: str) -> Iterator[str]:
         position = stop
 
 
-def _expand_element(element: str, room: int, text: str, variable: str) -> Iterator[str]:
-    pieces = re.split(r"\[([^\]]*)\]", element)  # literal, bracket, literal, bracket, ..., literal
+class _Product(NamedTuple):
+    literals: list[str]  # one more than there are brackets
+    brackets: list[list[tuple[int, int, int]]]  # lowest, highest, width
+    size: int
+
+    def names(self) -> Iterator[str]:
+        choices: list[list[str]] = []
+        for literal, ranges in zip(self.literals[:-1], self.brackets, strict=True):
+            choices.append([literal])
+            choices.append([f"{number:0{width}d}" for low, high, width in ranges for number in range(low, high + 1)])
+        return map("".join, product(*choices, self.literals[-1:]))
+
+
+def _parse_product(element: str, text: str, variable: str) -> _Product:
+    pieces = _BRACKET.split(element)  # literal, bracket, literal, bracket, ..., literal
     for literal in pieces[::2]:
         _check_literal(literal, element, text, variable)
     brackets = [_ranges(bracket, element, text, variable) for bracket in pieces[1::2]]
-    if prod(sum(high - low + 1 for low, high, _ in ranges) for ranges in brackets) > room:
-        raise _error(variable, text, f"{element!r} makes more than {MAX_NAMES} names")
-    choices: list[list[str]] = []
-    for literal, ranges in zip(pieces[::2], brackets, strict=False):
-        choices.append([literal])
-        choices.append([f"{number:0{width}d}" for low, high, width in ranges for number in range(low, high + 1)])
-    choices.append([pieces[-1]])
-    return map("".join, product(*choices))
+    size = prod(sum([high - low + 1 for low, high, _ in ranges]) for ranges in brackets)
+    return _Product(pieces[::2], brackets, size)
 
 
 def _ranges(bracket: str, element: str, text: str, variable: str) -> list[tuple[int, int, int]]:
@@ -109,12 +128,12 @@ def _ranges(bracket: str, element: str, text: str, variable: str) -> list[tuple[
     for part in bracket.split(","):
         match = _RANGE.fullmatch(part)
         if not match:
-            raise _error(variable, text, f"{part!r} in {element!r} is neither a number nor a range")
+            raise _error(variable, text, f"{part[:40]!r} in {element[:80]!r} is neither a number nor a range")
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low:
-            raise _error(variable, text, f"the range {part!r} in {element!r} runs backwards")
+            raise _error(variable, text, f"the range {part!r} in {element[:80]!r} runs backwards")
         if high - low >= MAX_RANGE:
-            raise _error(variable, text, f"the range {part!r} in {element!r} is wider than {MAX_RANGE}")
+            raise _error(variable, text, f"the range {part!r} in {element[:80]!r} is wider than {MAX_RANGE}")
         ranges.append((low, high, len(match[1])))
     return ranges
 

@@ -25,23 +25,27 @@ def step_command(
         no_kill: let the step outlive a node that dies; the job needs ``--no-kill`` too.
     """
     options = ["--ntasks-per-node=1", "--overlap", "--cpu-bind=none", "--mem=0", "--export=ALL"]
-    if allocation.gpus_per_node:
-        options.append(f"--gres=gpu:{allocation.gpus_per_node}")
-    if no_kill:
-        options.append("--no-kill")
-    words = ["srun"]
-    for group, nodes in zip(allocation.het_groups, allocation.groups, strict=True):
-        words += [":"] if group else []
-        words += [f"--het-group={group}", f"-N{len(nodes)}", f"-n{len(nodes)}", *options, *argv]
-    if not allocation.het_groups:
-        words += [f"-N{len(allocation.nodes)}", f"-n{len(allocation.nodes)}", *options, *argv]
-    return Command(tuple(words), step_environment(allocation, environ))
+    if allocation.het_groups:
+        spread = [f"--het-group={','.join(str(group) for group in allocation.het_groups)}"]
+    else:
+        spread = [f"-N{len(allocation.nodes)}", f"-n{len(allocation.nodes)}"]
+        options += [f"--gres=gpu:{allocation.gpus_per_node}"] if allocation.gpus_per_node else []
+    options += ["--no-kill"] if no_kill else []
+    return Command(("srun", *spread, *options, *argv), step_environment(allocation, environ))
 
 
 def step_environment(allocation: Allocation, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a step that spans the allocation: no option of srun is left in it."""
+    """Return the environment for a step that spans the allocation: no option of srun is left in it.
+
+    The components of a heterogeneous job are the exception. Only by these variables can each have its own number of
+    nodes in one step: ``-N`` applies to all, and Slurm 22.05 refuses ``A : B`` when B has several nodes. Their GPUs
+    come as ``sbatch --gres`` gave them.
+    """
     env = {name: value for name, value in environ.items() if _is_kept(name)}
     env[v.JOB_ID[0]] = allocation.job.id
+    for group, nodes in zip(allocation.het_groups, allocation.groups, strict=True):
+        for name in (v.JOB_NUM_NODES[1], v.NTASKS):
+            env[f"{name}{v.HET_SUFFIXES[0]}{group}"] = str(len(nodes))
     return env
 
 
