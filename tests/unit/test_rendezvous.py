@@ -164,6 +164,14 @@ def test_plan_without_devices_leaves_the_ids_open():
     assert (answer["local_device_ids"], answer["device_rule"]) == (None, "none")
 
 
+def test_plan_bears_processes_whose_cgroups_show_different_hardware():
+    cluster = Cluster()
+    for index in range(2):
+        seen = ("0", "1")[: index + 1]
+        cluster.join(index, visible=tuple(f"GPU-{index}{token}" for token in seen), hardware_count=len(seen))
+    assert [member.place.device_rule for member in cluster.world.members] == ["own", "own"]
+
+
 def test_plan_finds_local_index_and_rank_where_a_process_cannot_know():
     cluster = Cluster()
     cluster.do(events.NodeAdded(Node(node_rank=5, name="known")))
