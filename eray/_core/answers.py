@@ -113,7 +113,7 @@ def _summary(world: WorldState, now: float) -> Answer:
         "process_count": world.process_count,
         "phase": str(world.phase),
         "awaited": None if awaited is None else awaited.name.lower(),
-        "for_how_long_s": now - since,
+        "for_how_long_s": max(now - since, 0.0),
         "failed": None
         if failure is None
         else {"process_index": failure.process_index, "node": failure.node, "code": failure.code, "at": failure.at},
@@ -130,7 +130,7 @@ def _open_barriers(world: WorldState, now: float) -> Iterator[Answer]:
                 "name": name,
                 "missing": _first(world, lambda index, arrived=barrier.arrived: index not in arrived),  # type: ignore[misc]
                 "missing_count": world.process_count - len(barrier.arrived),
-                "for_how_long_s": now - barrier.opened_at,
+                "for_how_long_s": max(now - barrier.opened_at, 0.0),
             }
 
 

@@ -56,12 +56,14 @@ def _places(world: str, node: str, rank: int, processes: Sequence[Indexed]) -> d
     if len(set(local.values())) < len(local) or not all(0 <= at < count for at in local.values()):
         listed = ", ".join(str(local[index]) for index, _ in processes)
         raise WorldContradictionError(world, f"the local index on {node}", f"each of 0 to {count - 1} once", listed)
+    counted = {facts.hardware_count for _, facts in processes if facts.hardware_count is not None}
     view = NodeView(
         node=node,
         local_count=count,
         in_step=any(facts.in_step for _, facts in processes),
         gpus_on_node=_agreed(world, f"GPUs on {node}", [facts.gpus_on_node for _, facts in processes]),
-        hardware_count=_agreed(world, f"GPUs in {node}", [facts.hardware_count for _, facts in processes]),
+        # Cgroups may show each process another number of devices: then none of them is the node's.
+        hardware_count=counted.pop() if len(counted) == 1 else None,
         override=None,
         processes=tuple(_view(local[index], facts) for index, facts in processes),
     )

@@ -70,12 +70,12 @@ def join(world: WorldState | None, event: Joined, nodes: Mapping[int, Node], now
     if request.generation is None and (world.is_over or (world.failure is not None and first is not None)):
         following = new_world(request.world, world.generation + 1, request.process_count)
         return _seated(following, request, nodes, now)
+    if world.failure is not None:
+        return world
     _require_count(world, request.process_count)
     if first is not None and not (request.generation is None and first.stage == Stage.LEFT):
         raise DuplicateProcessError(request.world, index, _identity(first), _identity(Member.of(request)))
-    if first is not None or world.failure is not None:
-        return world
-    return _seated(world, request, nodes, now)
+    return world if first is not None else _seated(world, request, nodes, now)
 
 
 def publish(world: WorldState | None, event: Published) -> WorldState:

@@ -1,7 +1,7 @@
 """One world as the coordinator remembers it: what its processes said, and the steps that change it.
 
 Facts are stored, the phase is computed. ``reached`` counts processes per stage, so that the phase costs the same for
-ten processes as for ten thousand; ``check_world`` in the tests recounts it.
+ten processes as for ten thousand; the tests recount it after every event.
 """
 
 from enum import IntEnum

@@ -121,9 +121,9 @@ def processes_of(directory):
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def local_ray():
-    """Start one Ray for a module in a private directory, and leave nothing of it behind."""
+    """Start one Ray for all modules in a private directory, and leave nothing of it behind."""
     directory = tempfile.mkdtemp(prefix="er", dir="/tmp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", directory)

@@ -4,6 +4,7 @@ import json
 import stat
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 
 import pytest
 
@@ -59,10 +60,7 @@ def together():
 
 def join_all(client, together, world, count=2, **changes):
     """Join all processes of a world and return their answers."""
-    calls = [
-        lambda index=index: client.join(request(world, index, count, **changes), timeout_s=LONG_S)
-        for index in range(count)
-    ]
+    calls = [partial(client.join, request(world, index, count, **changes), timeout_s=LONG_S) for index in range(count)]
     return [future.result() for future in together(*calls)]
 
 
@@ -118,10 +116,8 @@ def test_join_of_an_earlier_generation_is_refused(client, world):
 
 
 def test_join_of_devices_that_cannot_be_divided_raises_the_plan_error_in_all(client, together, world):
-    calls = [
-        lambda index=index: client.join(request(world, index, 3, visible=["0", "1"], gpus_on_node=2), timeout_s=LONG_S)
-        for index in range(3)
-    ]
+    asked = [request(world, index, 3, visible=["0", "1"], gpus_on_node=2) for index in range(3)]
+    calls = [partial(client.join, one, timeout_s=LONG_S) for one in asked]
     errors = [future.exception() for future in together(*calls)]
     assert [type(error) for error in errors] == [DevicePlanError] * 3
     assert {error.node for error in errors} == {"node00"}
@@ -177,7 +173,7 @@ def test_barrier_names_who_is_missing_and_opens_for_all(client, together, world)
     with pytest.raises(BarrierTimeoutError, match=r"'save': processes 1-3 \(node00\) did not arrive within 0.3 s"):
         client.barrier(world, 1, 0, "save", 1, timeout_s=SOON_S)
     for sequence in (1, 2):
-        calls = [lambda i=index: client.barrier(world, 1, i, "save", sequence, timeout_s=LONG_S) for index in range(4)]
+        calls = [partial(client.barrier, world, 1, index, "save", sequence, timeout_s=LONG_S) for index in range(4)]
         assert [future.result() for future in together(*calls)] == [None] * 4
 
 
@@ -250,7 +246,7 @@ def test_lost_node_fails_its_worlds(make_actor, together, world):
 def test_many_processes_meet(client, together, world):
     count = 24
     assert len(join_all(client, together, world, count)) == count
-    calls = [lambda i=index: client.barrier(world, 1, i, "all", 1, timeout_s=LONG_S) for index in range(count)]
+    calls = [partial(client.barrier, world, 1, index, "all", 1, timeout_s=LONG_S) for index in range(count)]
     assert all(future.result() is None for future in together(*calls))
 
 
@@ -295,3 +291,10 @@ def test_unreadable_snapshot_starts_empty(make_actor, together, world):
     actor.kill()
     with pytest.raises(NotJoinedError):
         actor.client.report(world, 1, 0, "running")
+
+
+def test_join_of_a_failed_world_is_told_the_first_cause(client, together, world):
+    client.declare_world(world, 2, generation=1)
+    client.died(world, 1, 0, "exit code 7", 7)
+    with pytest.raises(WorldFailedError, match=r"process 0 .* ended before it joined: exit code 7"):
+        client.join(request(world, 1, generation=1), timeout_s=LONG_S)
