@@ -1,9 +1,11 @@
 """Write and check files and directories that belong to this user alone."""
 
+import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from eray.errors import DirectoryError
 
@@ -28,6 +30,11 @@ def write_private(path: str, data: str | bytes) -> None:
     except OSError as exc:
         remove(temporary)
         raise DirectoryError(path, f"cannot be written ({exc.strerror})", "free space or mend its permissions") from exc
+
+
+def write_private_json(path: str, data: Mapping[str, Any]) -> None:
+    """Write a JSON object as ``write_private`` does."""
+    write_private(path, json.dumps(data, indent=1) + "\n")
 
 
 def write_new(path: str, data: str | bytes) -> None:

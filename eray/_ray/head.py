@@ -1,0 +1,247 @@
+"""What the head's supervisor does beyond its own node: roll-call, coordinator, the end.
+
+All events arrive in ``handle``: from this node by a call, from the others over the beacon. The first cause of a
+failure is kept and said once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from eray import errors
+from eray._core.nodespec import NodeSpec
+from eray._core.rollcall import NodeReport, RollCall
+from eray._io import beacon, clock
+from eray._io.channel import Channel
+from eray._ray.driver import HeadDriver
+from eray._ray.supervisor import Message, Supervisor, say
+from eray.errors import ChannelClosed, ErayError, JoinError, NodesMissingError
+
+logger = logging.getLogger(__name__)
+
+LEAVE_S = 4.0
+"""How long the other nodes may take to stop before the head goes without them."""
+HEAR_S = 5.0
+"""How long processes that were told of a failure may take to end by themselves."""
+
+
+class Head:
+    """Brings the cluster up, notices what fails, and takes it down."""
+
+    def __init__(self, spec: NodeSpec, supervisor: Supervisor, driver: HeadDriver) -> None:
+        self._spec, self._supervisor, self._driver = spec, supervisor, driver
+        self._roll = RollCall(spec.nodes)
+        self._channels: dict[int, Channel] = {}
+        self._gcs_address: str | None = None
+        self._started: set[int] = set()
+        self._ready: dict[int, dict[str, Any]] = {}
+        self._told: set[int] = set()
+        self._running: set[int] = set(range(spec.world.process_count)) if spec.world else set()
+        self._launched = False
+        self._served: set[int] = set()
+        self._idle: set[int] = set()
+        self._global_indexes: dict[int, list[int]] = {}
+        self._failure: str | None = None
+        self._result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._tasks: set[asyncio.Task[None]] = set()
+        supervisor.emit = lambda message: self.handle(0, message)
+
+    async def run(self) -> int:
+        """Serve until the cluster's end and return the exit code that counts."""
+        server = await self._listen() if len(self._spec.nodes) > 1 else None
+        try:
+            self._register(self._supervisor.report())
+            deadline = self._spawn(self._watch_roll_call())
+            code = await self._result
+            deadline.cancel()
+            await self._take_down()
+        finally:
+            for task in tuple(self._tasks):
+                task.cancel()
+            if server is not None:
+                await server.close()
+        return code
+
+    def finish(self, code: int) -> None:
+        """End the cluster; the first call decides the code."""
+        if not self._result.done():
+            self._result.set_result(code)
+
+    def handle(self, rank: int, message: Message) -> None:
+        """Take what a node says."""
+        kind = message["type"]
+        if kind == "gcs":
+            self._gcs_address = message["gcs_address"]
+            for report in self._roll.reports:
+                self._start_ray(report.node_rank)
+        elif kind == "ray-ready":
+            self._spawn(self._node_ready(rank, message["node"]))
+        elif kind == "ray-lost":
+            self._fail(message["reason"], 4)
+        elif kind == "error":
+            self._fail_with(getattr(errors, message["error"]["type"])(*message["error"]["args"]))
+        elif kind == "child-ended":
+            self._child_ended(message)
+        elif kind == "died":
+            self._spawn(self._process_died(message))
+        elif kind == "busy":
+            self._node_busy(rank, message)
+        elif kind == "idle":
+            self._idle.add(rank)
+            self._end_when_idle()
+        elif kind == "signal":
+            self.finish(128 + message["number"])
+
+    async def _listen(self) -> beacon.BeaconServer:
+        spec = self._spec
+        credentials = {"token": spec.token, "fingerprint": spec.fingerprint, "key": spec.key}
+        return await beacon.listen(self._supervisor.address, spec.ports, **credentials, handler=self._serve)
+
+    async def _serve(self, channel: Channel) -> None:
+        report = NodeReport.from_dict(await channel.receive())
+        rank = report.node_rank
+        self._channels[rank] = channel
+        self._register(report)
+        try:
+            while True:
+                self.handle(rank, await channel.receive())
+        finally:
+            if self._channels.get(rank) is channel:
+                del self._channels[rank]
+            self._roll = self._roll.lost(rank, clock.monotonic())
+            # In W2 a node's supervisor goes with its last task, killed by Slurm (FACTS S15); only an unfinished
+            # node is missed.
+            if rank not in self._idle:
+                self._fail(f"node {report.name} is lost: its supervisor does not answer any more", 4)
+
+    def _register(self, report: NodeReport) -> None:
+        self._roll = self._roll.register(report, clock.monotonic())
+        if self._roll.problem is not None:
+            self._fail_with(self._roll.problem)
+            return
+        self._start_ray(report.node_rank)
+        if self._roll.complete and self._spec.world is not None and not self._launched:
+            self._launched = True
+            layout = self._spec.world.layout(self._spec.nodes)
+            self._broadcast({"type": "start-processes", "generation": 1, "layout": layout})
+
+    def _start_ray(self, rank: int) -> None:
+        if rank in self._started or (rank and self._gcs_address is None):
+            return
+        self._started.add(rank)
+        self._send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
+
+    async def _node_ready(self, rank: int, node: dict[str, Any]) -> None:
+        self._ready[rank] = node
+        if rank == 0:
+            assert self._gcs_address is not None
+            await asyncio.to_thread(self._driver.create, self._gcs_address, node)
+            self._spawn(self._watch_worlds())
+        if not self._driver.is_up:
+            return
+        for each in sorted(self._ready.keys() - self._told):
+            self._told.add(each)
+            await asyncio.to_thread(self._driver.add_node, self._ready[each])
+            self._send(each, {"type": "ready", "gcs_address": self._gcs_address})
+
+    async def _watch_roll_call(self) -> None:
+        timeout_s = self._spec.cluster_timeout_s
+        await asyncio.sleep(timeout_s)
+        missing = self._roll.missing or tuple(
+            name for rank, name in enumerate(self._spec.nodes) if rank not in self._told
+        )
+        if missing:
+            doing = "report to the head" if self._roll.missing else "bring Ray up"
+            self._fail_with(NodesMissingError(", ".join(missing[:20]), len(self._spec.nodes), timeout_s, doing))
+
+    async def _watch_worlds(self) -> None:
+        version = 0
+        while True:
+            answer = await asyncio.to_thread(self._driver.watch, version)
+            version = int(answer["version"])
+            for world in answer["worlds"]:
+                if world["failure"] is not None:
+                    cause = f"world {world['name']!r} (generation {world['generation']}) failed: {world['failure']}"
+                    self._fail(cause, JoinError.exit_code)
+
+    def _child_ended(self, message: Message) -> None:
+        self._running.discard(message["process_index"])
+        if message["code"] == 0:
+            if not self._running:
+                self.finish(0)
+            return
+        tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""
+        if self._failure is None:
+            self._failure = message["cause"]
+            say(message["cause"] + tail)
+        self.finish(message["code"])
+
+    async def _process_died(self, message: Message) -> None:
+        world, generation, process_index = message["place"]
+        if self._spec.world is not None or world is None:
+            return  # its own supervisor is its parent there, and tells with which code it ended
+        if message["joined"] and self._driver.is_up:
+            await asyncio.to_thread(self._driver.died, world, generation, process_index, message["cause"])
+        self._fail(f"{message['cause']}{'' if message['joined'] else ' before it joined'}", JoinError.exit_code)
+
+    def _node_busy(self, rank: int, message: Message) -> None:
+        self._served.add(rank)
+        self._idle.discard(rank)
+
+    def _end_when_idle(self) -> None:
+        if self._spec.purpose != "tasks" or len(self._idle) < len(self._channels) + 1:
+            return
+        if self._failure is not None or len(self._served) == len(self._spec.nodes):
+            self.finish(0 if self._failure is None else JoinError.exit_code)
+
+    def _fail_with(self, error: ErayError) -> None:
+        self._fail(str(error), error.exit_code, {"type": type(error).__name__, "args": list(error.args)})
+
+    def _fail(self, cause: str, code: int, error: Message | None = None) -> None:
+        """Keep the first cause, tell everybody, and end unless the processes do so by themselves soon."""
+        if self._failure is not None or self._result.done():
+            return
+        self._failure = cause
+        say(cause)
+        self._broadcast({"type": "failed", "cause": cause, "code": code, "error": error})
+        asyncio.get_running_loop().call_later(HEAR_S, self.finish, code)
+
+    def _broadcast(self, message: Message) -> None:
+        for rank in (0, *self._channels):
+            self._send(rank, message)
+
+    def _send(self, rank: int, message: Message) -> None:
+        if rank == 0:
+            self._supervisor.handle(message)
+        elif (channel := self._channels.get(rank)) is not None:
+            self._spawn(_sent(channel, message))
+
+    async def _take_down(self) -> None:
+        leaving = dict(self._channels)
+        self._idle |= set(leaving)
+        self._broadcast({"type": "stop"})
+        await self._supervisor.stop_processes()
+        deadline = clock.monotonic() + LEAVE_S
+        while self._channels and clock.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        await asyncio.to_thread(self._driver.detach)
+        await self._supervisor.stop()
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(self._guarded(coroutine))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _guarded(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        try:
+            await coroutine
+        except ErayError as exc:
+            self._fail_with(exc)
+
+
+async def _sent(channel: Channel, message: Message) -> None:
+    with suppress(ChannelClosed):  # its end is noticed where it is read
+        await channel.send(message)

@@ -1,0 +1,83 @@
+"""The run directory of a node: made private, locked, cleared away at the end."""
+
+import os
+import shutil
+
+from eray._core.nodespec import NodeSpec
+from eray._io import files
+from eray._io.lock import NodeLock
+from eray.errors import DirectoryError
+
+MIN_OBJECT_STORE = 80 * 1024 * 1024
+MAX_OBJECT_STORE = 200 * 1024**3
+SHM = "/dev/shm"
+MAX_LOG_BYTES = 32 * 1024 * 1024
+LOCK_WAIT_S = 10.0
+
+
+def prepare(spec: NodeSpec) -> NodeLock:
+    """Make the run directory and Ray's temp directory, take the node's lock, and write the token's file.
+
+    Raises:
+        DirectoryError: a directory is not safe, not local, or not there.
+        NodeLockedError: another supervisor serves this cluster on this node.
+    """
+    files.check_filesystem(spec.tmpdir)
+    files.private_directory(spec.run_dir, spec.tmpdir)
+    lock = NodeLock(spec.run_dir)
+    lock.acquire(LOCK_WAIT_S)
+    files.private_directory(spec.ray_dir, spec.tmpdir)
+    if spec.auth == "token":
+        files.write_private(spec.token_path, spec.token)
+    return lock
+
+
+def object_store_bytes(spec: NodeSpec) -> int:
+    """Return the size of Ray's object store: 30 % of the node's memory, as far as /dev/shm has room.
+
+    Raises:
+        DirectoryError: /dev/shm has too little room for any.
+    """
+    free = files.free_bytes(SHM)
+    if free < MIN_OBJECT_STORE:
+        raise DirectoryError(
+            SHM,
+            f"node {spec.node} has {free // 2**20} MiB free there, Ray's object store needs {MIN_OBJECT_STORE // 2**20}",
+            "remove what old jobs left there, or give the container more (--shm-size)",
+        )
+    wanted = MAX_OBJECT_STORE if spec.memory_bytes is None else int(0.3 * spec.memory_bytes)
+    return max(min(wanted, int(0.8 * free), MAX_OBJECT_STORE), MIN_OBJECT_STORE)
+
+
+def keep_logs(spec: NodeSpec) -> str | None:
+    """Copy the logs of Ray and eray to the job directory, the newest first and 32 MiB at most; return where."""
+    if spec.job_dir is None:
+        return None
+    target = os.path.join(spec.job_dir, "logs", f"{spec.key}r{spec.restart}", spec.node)
+    os.makedirs(target, mode=0o700, exist_ok=True)
+    room = MAX_LOG_BYTES
+    for path in sorted(_logs(spec), key=os.path.getmtime, reverse=True):
+        size = os.path.getsize(path)
+        if size and size <= room:
+            shutil.copyfile(path, os.path.join(target, os.path.basename(path)))
+            room -= size
+    return target
+
+
+def clear(spec: NodeSpec) -> None:
+    """Remove what this node's supervisor made. The lock's file goes with it; a successor makes its own."""
+    shutil.rmtree(spec.ray_dir, ignore_errors=True)
+    shutil.rmtree(spec.run_dir, ignore_errors=True)
+    try:
+        os.rmdir(os.path.dirname(spec.run_dir))
+    except OSError:
+        pass  # another cluster of this user's is there
+
+
+def _logs(spec: NodeSpec) -> list[str]:
+    session = os.path.join(spec.ray_dir, "session_latest", "logs")
+    found = []
+    for directory in (session, spec.run_dir):
+        if os.path.isdir(directory):
+            found += [entry.path for entry in os.scandir(directory) if entry.name.endswith((".log", ".err", ".out"))]
+    return [path for path in found if os.path.isfile(path)]

@@ -1,0 +1,121 @@
+"""``supervise``: one node of a cluster from its start to its end, as the head or as a member."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Mapping
+
+from eray._core.nodespec import NodeSpec
+from eray._io import beacon
+from eray._io.channel import Channel
+from eray._ray import home
+from eray._ray.driver import HeadDriver
+from eray._ray.head import Head
+from eray._ray.supervisor import Message, Supervisor, say
+from eray.errors import ClusterLostError
+
+logger = logging.getLogger(__name__)
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+HEAD_ACTS_S = 3.0
+
+
+def supervise(spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str]) -> int:
+    """Serve this node until the cluster ends, and return the exit code.
+
+    Args:
+        spec: the node.
+        environ: what the world's processes inherit.
+        ray_environ: what Ray's processes inherit, without the ranks of the task that starts them.
+
+    Raises:
+        ErayError: the node cannot take part.
+    """
+    lock = home.prepare(spec)
+    try:
+        code = asyncio.run(_serve(spec, environ, ray_environ))
+        if code:
+            home.keep_logs(spec)
+        return code
+    finally:
+        home.clear(spec)
+        lock.release()
+
+
+async def _serve(spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str]) -> int:
+    supervisor = Supervisor(spec, environ, ray_environ)
+    await supervisor.listen()
+    try:
+        return await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor)
+    finally:
+        await supervisor.stop()
+
+
+async def _lead(spec: NodeSpec, supervisor: Supervisor) -> int:
+    driver = HeadDriver(spec)
+    head = Head(spec, supervisor, driver)
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, head.finish, 128 + number)
+    loading = asyncio.create_task(asyncio.to_thread(driver.load))
+    code = await head.run()
+    await loading
+    return code
+
+
+async def _follow(spec: NodeSpec, supervisor: Supervisor) -> int:
+    """Take part under the head's orders: they end the node, or the loss of the head does."""
+    outbox: asyncio.Queue[Message] = asyncio.Queue()
+    supervisor.emit = outbox.put_nowait
+    loop = asyncio.get_running_loop()
+    stop = loop.create_future()
+
+    def on_signal(number: int) -> None:
+        # The head gets the same signal from Slurm, or acts on ours; it says stop, so that all nodes end in order.
+        outbox.put_nowait({"type": "signal", "number": number})
+        loop.call_later(HEAD_ACTS_S, lambda: None if stop.done() else stop.set_result(128 + number))
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    channel = await beacon.dial(
+        spec.head_hosts,
+        spec.ports,
+        token=spec.token,
+        fingerprint=spec.fingerprint,
+        key=spec.key,
+        node=spec.node,
+        deadline_s=spec.cluster_timeout_s,
+        progress=lambda text: supervisor.handle({"type": "progress", "text": text}),
+    )
+    await channel.send(supervisor.report().to_dict())
+    sender = asyncio.create_task(_post(channel, outbox))
+    reader = asyncio.create_task(_obey(channel, supervisor))
+    await asyncio.wait({sender, reader, stop}, return_when=asyncio.FIRST_COMPLETED)
+    sender.cancel()
+    reader.cancel()
+    if stop.done():
+        return int(stop.result())
+    if reader.done() and not reader.cancelled() and reader.exception() is None:
+        await supervisor.stop()
+        await channel.close()  # the head waits for it: the node is clean now
+        return 0
+    error = ClusterLostError(spec.nodes[0], "the head's supervisor is gone", "see the first error of this job")
+    say(str(error))
+    supervisor.handle({"type": "failed", "cause": str(error), "code": error.exit_code, "error": None})
+    return error.exit_code
+
+
+async def _post(channel: Channel, outbox: "asyncio.Queue[Message]") -> None:
+    while True:
+        await channel.send(await outbox.get())
+
+
+async def _obey(channel: Channel, supervisor: Supervisor) -> None:
+    """Carry out the head's orders until it says stop; raises ChannelClosed when the head is gone."""
+    while True:
+        message = await channel.receive()
+        if message["type"] == "stop":
+            return
+        supervisor.handle(message)
+
+

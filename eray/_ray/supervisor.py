@@ -1,0 +1,206 @@
+"""One node's supervisor: it owns a Ray node, the processes it starts and the line to each process of the node.
+
+It carries out what the head tells it (``handle``) and says what happens here (``emit``). On the head itself the two are
+plain calls, elsewhere messages over the beacon's channel.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from eray._core.nodespec import LOG_NAME, NODE_FILE, NodeSpec
+from eray._core.rollcall import NodeReport
+from eray._io import files, net, process
+from eray._ray import home
+from eray._ray.children import Children
+from eray._ray.clients import Client, Clients
+from eray._ray.commands import ray_variables, start_command
+from eray._ray.ray_node import RayNode
+from eray._ray.versions import eray_version, python_version, ray_version
+from eray._ray.world_process import child_environment
+from eray.errors import ErayError
+
+logger = logging.getLogger(__name__)
+
+Message = Mapping[str, Any]
+GRACE_S = 3.0
+
+
+class Supervisor:
+    """This node's part of the cluster."""
+
+    def __init__(self, spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str]) -> None:
+        self.spec = spec
+        self.emit: Callable[[Message], None] = lambda message: None
+        self.address = net.node_address(spec.node, spec.interface, len(spec.nodes) > 1)
+        self._environ, self._ray_environ = environ, ray_environ
+        self._ray: RayNode | None = None
+        self._clients = Clients(spec.socket_path, self._welcome, self._client_gone)
+        self._children = Children(self._child_ended)
+        self._ready: Message | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    @property
+    def node(self) -> dict[str, Any]:
+        """This node as the coordinator keeps it, without Ray's id."""
+        tokens = self.spec.visible or tuple(str(each) for each in range(self.spec.hardware_count or 0))
+        devices = [{"ordinal": ordinal, "token": token} for ordinal, token in enumerate(tokens)]
+        return {
+            "node_rank": self.spec.node_rank,
+            "name": self.spec.node,
+            "hostname": socket.gethostname(),
+            "address": self.address,
+            "devices": devices,
+            "cpus": self.spec.cpus,
+            "memory_bytes": self.spec.memory_bytes,
+        }
+
+    def report(self) -> NodeReport:
+        """Return what this node says at the roll-call."""
+        return NodeReport(
+            node_rank=self.spec.node_rank,
+            name=self.spec.node,
+            hostname=socket.gethostname(),
+            address=self.address,
+            pid=os.getpid(),
+            python=python_version(),
+            ray=ray_version(),
+            eray=eray_version(),
+            cpus=self.spec.cpus,
+            memory_bytes=self.spec.memory_bytes or 0,
+            devices=self.spec.visible,
+            hardware_count=self.spec.hardware_count,
+        )
+
+    async def listen(self) -> None:
+        """Open the socket for the node's processes."""
+        await self._clients.start()
+
+    def handle(self, message: Message) -> None:
+        """Carry out what the head says."""
+        kind = message["type"]
+        if kind == "start-ray":
+            self._spawn(self._run_ray(message["gcs_address"]))
+        elif kind == "start-processes":
+            self._spawn(self._start_processes(message))
+        elif kind == "ready":
+            self._set_ready(message)
+        elif kind in ("failed", "progress", "error"):
+            self._clients.broadcast(message)
+
+    async def stop_processes(self) -> None:
+        """End the processes that we started. From now on nothing that ends here is news."""
+        self._stopping = True
+        await self._clients.drain(1.0)
+        if self._children.count:
+            await self._children.stop(GRACE_S)
+
+    async def stop(self) -> None:
+        """End the processes, then Ray, and hang up."""
+        await self.stop_processes()
+        if self._ray is not None:
+            await self._ray.stop()
+        self._clients.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    async def _run_ray(self, gcs_address: str | None) -> None:
+        command = start_command(
+            self.spec,
+            self._ray_environ,
+            address=self.address,
+            gcs_address=gcs_address,
+            object_store_bytes=home.object_store_bytes(self.spec),
+        )
+        logger.info("starting Ray: %s", command)
+        self._ray = RayNode(self.spec.node, command, self.spec.ray_dir, f"{self.spec.run_dir}/{LOG_NAME}")
+        self._ray.start()
+        timeout_s = self.spec.cluster_timeout_s
+        if gcs_address is None:
+            port = await self._ray.gcs_port(timeout_s)
+            host = f"[{self.address}]" if ":" in self.address else self.address
+            gcs_address = f"{host}:{port}"
+            self.emit({"type": "gcs", "gcs_address": gcs_address})
+        ray_node_id = await self._ray.ready(timeout_s)
+        self.emit({"type": "ray-ready", "node": self.node | {"ray_node_id": ray_node_id}})
+        what = await self._ray.ended()
+        if not self._stopping:
+            self.emit({"type": "ray-lost", "reason": f"{what}; {self._ray.last_lines()}"})
+
+    async def _start_processes(self, message: Message) -> None:
+        world = self.spec.world
+        assert world is not None
+        for process_index, (rank, local_index, _, _) in enumerate(message["layout"]):
+            if rank != self.spec.node_rank:
+                continue
+            env = child_environment(
+                self.spec, self._environ | ray_variables(self.spec), message["generation"], process_index, local_index
+            )
+            try:
+                await self._children.start(process_index, world.argv, env)
+            except OSError as exc:
+                self._emit_end(process_index, 0, 127 if isinstance(exc, FileNotFoundError) else 126, str(exc))
+                return
+
+    def _set_ready(self, message: Message) -> None:
+        self._ready = {
+            "type": "ready",
+            "gcs_address": message["gcs_address"],
+            "token_path": message.get("token_path", self.spec.token_path),
+            "auth": self.spec.auth,
+        }
+        self._clients.broadcast(self._ready)
+        about = {"job": self.spec.job, "key": self.spec.key, "gcs_address": message["gcs_address"], "pid": os.getpid()}
+        about |= {"auth": self.spec.auth, "token_path": self._ready["token_path"]}
+        files.write_private_json(f"{self.spec.run_dir}/{NODE_FILE}", about)
+
+    def _welcome(self, client: Client) -> list[Message]:
+        world = self.spec.world
+        place: dict[str, Any] = {}
+        index = client.hello.get("process_index")
+        if world is not None and isinstance(index, int) and 0 <= index < world.process_count:
+            _, local_index, local_count, _ = world.layout(self.spec.nodes)[index]
+            place = {"local_index": local_index, "local_count": local_count}
+        self.emit({"type": "busy"})
+        welcome = {"type": "welcome", "node": self.node, "purpose": self.spec.purpose, "place": place}
+        return [welcome] if self._ready is None else [welcome, self._ready]
+
+    def _client_gone(self, client: Client) -> None:
+        if self._stopping:
+            return
+        if not client.left:
+            place = client.place or (client.hello.get("world"), None, client.hello.get("process_index"))
+            cause = f"process {place[2]} on {self.spec.node} (pid {client.pid}) died"
+            self.emit({"type": "died", "place": list(place), "cause": cause, "joined": client.place is not None})
+        if not self._clients.connected:
+            self.emit({"type": "idle"})
+
+    def _child_ended(self, process_index: int, pid: int, code: int, tail: str) -> None:
+        if not self._stopping:
+            self._emit_end(process_index, pid, code, tail)
+
+    def _emit_end(self, process_index: int, pid: int, code: int, tail: str) -> None:
+        words = f"process {process_index} on {self.spec.node} (pid {pid}) {process.exit_words(code)}"
+        end = {"process_index": process_index, "code": process.exit_code(code), "cause": words, "tail": tail}
+        self.emit({"type": "child-ended", **end})
+
+    def _spawn(self, coroutine: Any) -> None:
+        task = asyncio.get_running_loop().create_task(self._guarded(coroutine))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, coroutine: Any) -> None:
+        try:
+            await coroutine
+        except ErayError as exc:
+            self.emit({"type": "error", "error": {"type": type(exc).__name__, "args": list(exc.args)}})
+
+
+def say(text: str) -> None:
+    """Print one line for people on stderr."""
+    print(f"eray: {text}", file=sys.stderr, flush=True)
