@@ -2,13 +2,18 @@
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
 
+from eray._settings import Settings
 from eray.errors import ErayError
 
 COMMANDS = {
+    "run": "start Ray and the processes of a program on every node of the allocation, or on this machine",
+    "up": "start Ray on every node of the allocation and stay until a signal",
+    "node": "one node's supervisor; `run`, `up` and `connect()` start it",
     "plan": "what eray makes of the environment: nodes, head, ports, processes, devices, problems",
 }
 
@@ -27,9 +32,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             command.set_defaults(run=module.run)
     try:
         args = parser.parse_args(arguments)
+        _configure_logging(Settings.from_environ(os.environ).log)
         return int(args.run(args, os.environ))
     except ErayError as error:
         print(f"eray: {error}", file=sys.stderr)
         return error.exit_code
     except SystemExit as stop:  # argparse: 2 for wrong usage, 0 for --help
         return stop.code if isinstance(stop.code, int) else 2
+
+
+def _configure_logging(level: str) -> None:
+    logging.basicConfig(
+        level=level.upper(), format="%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S"
+    )

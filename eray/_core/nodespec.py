@@ -22,9 +22,7 @@ class WorldSpec:
 
     def layout(self, nodes: tuple[str, ...]) -> list[tuple[int, int, int, str]]:
         """Return (node_rank, local_index, local_count, node) by process index: dense, by node rank."""
-        return [
-            (rank, local, count, nodes[rank]) for rank, count in enumerate(self.per_node) for local in range(count)
-        ]
+        return [(rank, local, count, nodes[rank]) for rank, count in enumerate(self.per_node) for local in range(count)]
 
 
 @dataclass(frozen=True)

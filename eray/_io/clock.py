@@ -11,3 +11,8 @@ def monotonic() -> float:
 def unix() -> float:
     """Return seconds since 1970. For what people read and what outlives a process; it may jump."""
     return time.time()
+
+
+def sleep(seconds: float) -> None:
+    """Pause between two attempts."""
+    time.sleep(seconds)

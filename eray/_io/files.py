@@ -37,6 +37,18 @@ def write_private_json(path: str, data: Mapping[str, Any]) -> None:
     write_private(path, json.dumps(data, indent=1) + "\n")
 
 
+def read_json(path: str) -> dict[str, Any] | None:
+    """Return the JSON object of a file of this user's, None where there is none to read."""
+    try:
+        with open(path, "rb") as stream:
+            if os.fstat(stream.fileno()).st_uid != os.geteuid():
+                return None
+            found = json.load(stream)
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def write_new(path: str, data: str | bytes) -> None:
     """Write a file that must not be there yet, 0600 whatever the umask, and through to the disk; raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

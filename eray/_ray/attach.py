@@ -3,6 +3,7 @@
 Ray finds out slowly that an address is dead or a token wrong (FACTS R25), so the address is dialled first.
 """
 
+import logging
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +42,7 @@ def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver
             address=address,
             namespace=namespace,
             log_to_driver=log_to_driver,
-            logging_level="warning",
+            logging_level=logging.WARNING,
             configure_logging=False,
         )
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as exc:

@@ -59,9 +59,7 @@ class Children:
 
     async def stop(self, grace_s: float) -> None:
         """End them and what they started: SIGTERM, and SIGKILL for what is left after ``grace_s``."""
-        families = [
-            each for child in self._children.values() for each in process.descendants(child.process.pid)
-        ]
+        families = [each for child in self._children.values() for each in process.descendants(child.process.pid)]
         self._signal(signal.SIGTERM)
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=grace_s)
@@ -85,7 +83,9 @@ class Children:
             _pump(child.process.stderr, sys.stderr.buffer, prefix, child.tail),
         )
         code = await child.process.wait()
-        with contextlib.suppress(TimeoutError):  # a grandchild may hold the pipes open: the process has ended all the same
+        with contextlib.suppress(
+            TimeoutError
+        ):  # a grandchild may hold the pipes open: the process has ended all the same
             async with asyncio.timeout(0.5):
                 await pumps
         self._children.pop(child.process_index, None)
@@ -102,7 +102,9 @@ async def _pump(reader: asyncio.StreamReader, sink: BinaryIO, prefix: bytes, tai
             rest = b""
         if lines:
             tail.extend(line.decode(errors="replace")[:500] for line in lines)
-            with contextlib.suppress(OSError, ValueError):  # our own output is gone: that is no reason to stop the world
+            with contextlib.suppress(
+                OSError, ValueError
+            ):  # our own output is gone: that is no reason to stop the world
                 sink.write(b"".join(prefix + line + b"\n" for line in lines))
                 sink.flush()
         if not data:

@@ -50,6 +50,11 @@ class CoordinatorClient:
         self._handle = handle
         self._call = call
 
+    @property
+    def handle(self) -> Any:
+        """The actor."""
+        return self._handle
+
     def ping(self, *, timeout_s: float = 30.0) -> Answer:
         """Return ``pid``, ``epoch`` and ``version`` of the coordinator."""
         return self._ask("ping", (), timeout_s)

@@ -35,9 +35,7 @@ class Client:
 class Clients:
     """Serves the socket of a run directory and keeps who is there."""
 
-    def __init__(
-        self, path: str, welcome: Callable[[Client], list[Message]], gone: Callable[[Client], None]
-    ) -> None:
+    def __init__(self, path: str, welcome: Callable[[Client], list[Message]], gone: Callable[[Client], None]) -> None:
         self._path, self._welcome, self._gone = path, welcome, gone
         self._server: asyncio.Server | None = None
         self.connected: list[Client] = []

@@ -55,10 +55,14 @@ def ray_variables(spec: NodeSpec) -> dict[str, str]:
 
 def auth_variables(auth: str, token_path: str) -> dict[str, str]:
     """Return Ray's authentication variables; the mode is always explicit, for half of Ray guesses it."""
-    return {"RAY_AUTH_MODE": "disabled"} if auth == "disabled" else {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN_PATH": token_path,
-    }
+    return (
+        {"RAY_AUTH_MODE": "disabled"}
+        if auth == "disabled"
+        else {
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN_PATH": token_path,
+        }
+    )
 
 
 _NODE_VARIABLES = {

@@ -1,12 +1,16 @@
 """The head's own Ray driver: it creates the coordinator and speaks to it for the supervisors."""
 
+import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._core.nodespec import NodeSpec
+from eray._core.timing import Backoff
 from eray._ray.commands import ray_variables
+from eray.errors import ClusterLostError
 
 SNAPSHOT_NAME = "coordinator.json"
 WATCH_S = 20.0
@@ -27,6 +31,7 @@ class HeadDriver:
     def load(self) -> None:
         """Import Ray while its node starts, with this cluster's authentication."""
         os.environ.update(ray_variables(self._spec))
+        logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it is used in a thread
         import ray  # noqa: F401
 
         import eray._ray.coordinator  # noqa: F401
@@ -66,10 +71,27 @@ class HeadDriver:
         """Tell the coordinator of a dead process."""
         self._client.died(world, generation, process_index, cause)
 
-    def watch(self, version: int) -> Mapping[str, Any]:
-        """Return the worlds when something changed, or after a while."""
-        answer: Mapping[str, Any] = self._client.watch(version, wait_s=WATCH_S)
-        return answer
+    async def watch(self, version: int) -> Mapping[str, Any]:
+        """Return the worlds when something changed, or after a while.
+
+        Raises:
+            ClusterLostError: the coordinator is gone for good.
+        """
+        # Not in a thread: a blocked ray.get would outlive the end of the cluster.
+        import ray.exceptions
+
+        handle, backoff, attempt = self._client.handle, Backoff(), 0
+        while True:
+            try:
+                answer: Mapping[str, Any] = await handle.watch.remote(version, WATCH_S)
+                return answer
+            except ray.exceptions.ActorUnavailableError:  # it restarts
+                await asyncio.sleep(backoff.pause_s(attempt))
+                attempt += 1
+            except ray.exceptions.RayError as exc:
+                raise ClusterLostError(
+                    self._spec.node, f"the coordinator is gone ({type(exc).__name__})", "see the logs of Ray there"
+                ) from exc
 
     def detach(self) -> None:
         """Leave Ray before it is stopped; a driver of a dying cluster makes noise."""

@@ -72,6 +72,7 @@ class Head:
     def handle(self, rank: int, message: Message) -> None:
         """Take what a node says."""
         kind = message["type"]
+        logger.info("node %s: %s", rank, kind)
         if kind == "gcs":
             self._gcs_address = message["gcs_address"]
             for report in self._roll.reports:
@@ -138,13 +139,14 @@ class Head:
         if rank == 0:
             assert self._gcs_address is not None
             await asyncio.to_thread(self._driver.create, self._gcs_address, node)
+            logger.info("the coordinator answers")
             self._spawn(self._watch_worlds())
         if not self._driver.is_up:
             return
         for each in sorted(self._ready.keys() - self._told):
             self._told.add(each)
             await asyncio.to_thread(self._driver.add_node, self._ready[each])
-            self._send(each, {"type": "ready", "gcs_address": self._gcs_address})
+            self._send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._ready[each]})
 
     async def _watch_roll_call(self) -> None:
         timeout_s = self._spec.cluster_timeout_s
@@ -159,7 +161,7 @@ class Head:
     async def _watch_worlds(self) -> None:
         version = 0
         while True:
-            answer = await asyncio.to_thread(self._driver.watch, version)
+            answer = await self._driver.watch(version)
             version = int(answer["version"])
             for world in answer["worlds"]:
                 if world["failure"] is not None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from eray._core.nodespec import NodeSpec
 from eray._io import beacon
@@ -20,20 +20,26 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HEAD_ACTS_S = 3.0
 
 
-def supervise(spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str]) -> int:
+def supervise(
+    spec: NodeSpec,
+    environ: Mapping[str, str],
+    ray_environ: Mapping[str, str],
+    listening: Callable[[], None] = lambda: None,
+) -> int:
     """Serve this node until the cluster ends, and return the exit code.
 
     Args:
         spec: the node.
         environ: what the world's processes inherit.
         ray_environ: what Ray's processes inherit, without the ranks of the task that starts them.
+        listening: called when the node's processes may connect.
 
     Raises:
         ErayError: the node cannot take part.
     """
     lock = home.prepare(spec)
     try:
-        code = asyncio.run(_serve(spec, environ, ray_environ))
+        code = asyncio.run(_serve(spec, environ, ray_environ, listening))
         if code:
             home.keep_logs(spec)
         return code
@@ -42,9 +48,12 @@ def supervise(spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[s
         lock.release()
 
 
-async def _serve(spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str]) -> int:
+async def _serve(
+    spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str], listening: Callable[[], None]
+) -> int:
     supervisor = Supervisor(spec, environ, ray_environ)
     await supervisor.listen()
+    listening()
     try:
         return await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor)
     finally:
@@ -117,5 +126,3 @@ async def _obey(channel: Channel, supervisor: Supervisor) -> None:
         if message["type"] == "stop":
             return
         supervisor.handle(message)
-
-

@@ -140,5 +140,3 @@ def _tail(path: str, count: int) -> str:
     except OSError:
         return ""
     return "\n".join(f"  {line[:500]}" for line in lines[-count:])
-
-

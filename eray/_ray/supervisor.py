@@ -153,6 +153,7 @@ class Supervisor:
             "gcs_address": message["gcs_address"],
             "token_path": message.get("token_path", self.spec.token_path),
             "auth": self.spec.auth,
+            "node": message["node"],
         }
         self._clients.broadcast(self._ready)
         about = {"job": self.spec.job, "key": self.spec.key, "gcs_address": message["gcs_address"], "pid": os.getpid()}
@@ -167,7 +168,7 @@ class Supervisor:
             _, local_index, local_count, _ = world.layout(self.spec.nodes)[index]
             place = {"local_index": local_index, "local_count": local_count}
         self.emit({"type": "busy"})
-        welcome = {"type": "welcome", "node": self.node, "purpose": self.spec.purpose, "place": place}
+        welcome = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
         return [welcome] if self._ready is None else [welcome, self._ready]
 
     def _client_gone(self, client: Client) -> None:

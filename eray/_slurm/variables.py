@@ -36,6 +36,10 @@ INTERACTIVE_STEP = "4294967290"  # salloc's own step, slurm.h: SLURM_INTERACTIVE
 JOB_FACTS = ("SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST", "SLURM_TMPDIR", "SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME")
 ARRAY_PREFIX = "SLURM_ARRAY_"
 
+# What only the task that has them may read: a daemon that it starts must not hand them on.
+TASK_RANKS = (PROCID, NODEID, LOCALID, *STEP_ID, STEP_NODELIST, STEP_NUM_NODES, STEP_NUM_TASKS, STEP_TASKS_PER_NODE)
+TASK_RANKS += ("SLURM_GTIDS", "SLURM_TASK_PID", "SLURM_STEP_GPUS")
+
 # Ray sets the first in its workers and the second in a job's driver (ray/_private/ray_constants.py, worker_pool.cc).
 RAY_MARKERS = ("RAY_RAYLET_PID", "RAY_JOB_CONFIG_JSON_ENV_VAR")
 # Rank and size as other launchers set them; srun's PMI plugins set PMI_* too, then equal to Slurm's own.

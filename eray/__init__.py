@@ -1,0 +1,64 @@
+"""eray starts Ray inside a Slurm allocation and lets JAX processes find each other through it.
+
+Importing it is cheap: the names below are loaded on first use (PEP 562).
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eray._attach import Cluster, attach, coordinator
+    from eray._connect import connect
+    from eray._connection import Connection
+    from eray._core.naming import COORDINATOR_NAME, NAMESPACE
+    from eray._core.topology import Device, Node, Process, Topology, World
+    from eray._slurm.hostlist import expand_hostlist, fold_hostlist
+    from eray.errors import ErayError
+
+_HOMES = {
+    "COORDINATOR_NAME": "eray._core.naming",
+    "NAMESPACE": "eray._core.naming",
+    "Cluster": "eray._attach",
+    "Connection": "eray._connection",
+    "Device": "eray._core.topology",
+    "ErayError": "eray.errors",
+    "Node": "eray._core.topology",
+    "Process": "eray._core.topology",
+    "Topology": "eray._core.topology",
+    "World": "eray._core.topology",
+    "attach": "eray._attach",
+    "connect": "eray._connect",
+    "coordinator": "eray._attach",
+    "expand_hostlist": "eray._slurm.hostlist",
+    "fold_hostlist": "eray._slurm.hostlist",
+}
+
+__all__ = [
+    "COORDINATOR_NAME",
+    "NAMESPACE",
+    "Cluster",
+    "Connection",
+    "Device",
+    "ErayError",
+    "Node",
+    "Process",
+    "Topology",
+    "World",
+    "attach",
+    "connect",
+    "coordinator",
+    "expand_hostlist",
+    "fold_hostlist",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'eray' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

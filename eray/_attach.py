@@ -1,0 +1,90 @@
+"""``attach()``: a driver of the cluster, without a place in any world."""
+
+import os
+import socket
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eray._core import naming
+from eray._core.nodespec import NODE_FILE
+from eray._identity import read_site
+from eray._io import files
+from eray.errors import ClusterLostError, RayAttachError
+
+if TYPE_CHECKING:
+    from eray._core.topology import Topology
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster as a driver sees it. ``coordinator`` is the actor's handle, ``address`` that of Ray's GCS."""
+
+    address: str
+    coordinator: Any
+
+    def topology(self) -> "Topology":
+        """Return the cluster as the coordinator sees it now.
+
+        Raises:
+            ClusterLostError: the coordinator does not answer.
+        """
+        from eray._ray.client import CoordinatorClient
+
+        return CoordinatorClient(self.coordinator).topology()
+
+
+def attach() -> Cluster:
+    """Attach this process to its cluster as a driver.
+
+    That is the Ray of this process or of RAY_ADDRESS where there is one, else the cluster of the process that
+    ``eray run`` started, else that of the Slurm job around it.
+
+    Raises:
+        RayAttachError: there is no cluster, or it cannot be reached.
+        ClusterLostError: it has no coordinator.
+    """
+    from eray._ray import attach as ray_attach
+    from eray._ray import foreign
+    from eray._ray.asking import find_coordinator
+    from eray._ray.commands import auth_variables
+
+    environ: MutableMapping[str, str] = os.environ
+    if ray_attach.current_address() is not None or environ.get("RAY_ADDRESS"):
+        address, _ = foreign.attach(environ.get("RAY_ADDRESS") or None)
+    else:
+        about = _node_file(environ)
+        environ.update(auth_variables(about["auth"], about["token_path"]))
+        address = about["gcs_address"]
+        ray_attach.attach(address, node=socket.gethostname())
+    handle = find_coordinator()
+    if handle is None:
+        raise ClusterLostError(socket.gethostname(), "the cluster has no coordinator", "see the log of eray there")
+    return Cluster(address, handle)
+
+
+def coordinator() -> Any:
+    """Return the handle of the coordinator, attaching to the cluster where this process is not.
+
+    Raises:
+        RayAttachError, ClusterLostError: as in ``attach``.
+    """
+    return attach().coordinator
+
+
+def _node_file(environ: MutableMapping[str, str]) -> dict[str, Any]:
+    site = read_site(environ)
+    settings, job = site.settings, site.slurm.job
+    directories = [settings.run_dir] if settings.run_dir else []
+    if job is not None:
+        keys = [naming.cluster_key(job.id, job.step)] if job.step else []
+        keys.append(naming.cluster_key(job.id, None))
+        directories += [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]
+    for directory in directories:
+        about = files.read_json(os.path.join(directory, NODE_FILE))
+        if about is not None:
+            return about
+    looked = f"no cluster's file in {', '.join(directories)}" if directories else "no cluster in the environment"
+    raise RayAttachError(
+        socket.gethostname(), looked, "start one by `eray up` or `eray run`, or set RAY_ADDRESS to its host:port"
+    )

@@ -1,0 +1,203 @@
+"""From what Slurm, the settings and this machine say to the NodeSpec of this node's supervisor."""
+
+import os
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eray._core import naming
+from eray._core.devices import NodeView, ProcessView, device_count
+from eray._core.nodespec import NodeSpec, WorldSpec
+from eray._io.devices import read_hardware
+from eray._io.secret import ensure_secret
+from eray._settings import Settings
+from eray._slurm import variables
+from eray._slurm.environment import SlurmEnvironment
+from eray._slurm.membership import require_job
+from eray._slurm.visibility import ray_visibility
+from eray.errors import SettingError
+
+SECRET_CHARACTERS = 32
+LOCAL_KEY_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Site:
+    """What decides a node's spec: the environment, the settings, and what Slurm says."""
+
+    environ: Mapping[str, str]
+    settings: Settings
+    slurm: SlurmEnvironment
+
+
+def step_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeSpec:
+    """Return this node's spec inside a step: ``run`` and ``up`` make the job's cluster, ``tasks`` the step's.
+
+    Raises:
+        SlurmMissingError: there is no job id.
+        SettingError, SecretError, DirectoryError: the configuration cannot work.
+    """
+    settings, slurm, task = site.settings, site.slurm, site.slurm.task
+    job = require_job(slurm)
+    assert task is not None
+    nodes, rank = _head_first(task.nodes, task.node_rank, settings.head)
+    key = naming.cluster_key(job.id, job.step if purpose == "tasks" else None)
+    secret = shared_secret(settings)
+    head = settings.head or nodes[0]
+    job_run_dir = naming.run_directory(settings.tmpdir, os.getuid(), naming.cluster_key(job.id, None), job.restart)
+    return _spec(
+        site,
+        purpose=purpose,
+        cluster=job.cluster,
+        key=key,
+        restart=job.restart,
+        job=job.id,
+        node_rank=rank,
+        nodes=nodes,
+        head_hosts=(head,),
+        ports=naming.candidate_ports(job.cluster, key, job.restart, settings.port_range),
+        token=naming.cluster_token(secret, job.cluster, key, job.restart),
+        fingerprint=naming.secret_fingerprint(secret),
+        job_dir=naming.job_directory(os.path.expanduser(settings.state_dir), job.cluster, job.id),
+        world=world,
+        shared_run_dir=job_run_dir if purpose == "tasks" else None,
+    )
+
+
+def local_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeSpec:
+    """Return the spec of a cluster of this machine alone. Its name and token are new each time: nothing is shared."""
+    name = socket.gethostname()
+    return _spec(
+        site,
+        purpose=purpose,
+        cluster="",
+        key=f"local-{secrets.token_hex(LOCAL_KEY_BYTES)}",
+        restart=0,
+        job=None,
+        node_rank=0,
+        nodes=(name,),
+        head_hosts=(name,),
+        ports=(),
+        token=secrets.token_hex(32),
+        fingerprint="",
+        job_dir=None,
+        world=world,
+        shared_run_dir=None,
+    )
+
+
+def shared_secret(settings: Settings) -> bytes:
+    """Return the secret that all nodes of the user's clusters share.
+
+    Raises:
+        SettingError: ERAY_SECRET is too short.
+        SecretError, DirectoryError: the secret's file is not safe, or cannot be made.
+    """
+    if settings.auth == "disabled":
+        return b""
+    if settings.secret is None:
+        return ensure_secret(os.path.expanduser(settings.state_dir))
+    if len(settings.secret) < SECRET_CHARACTERS:
+        reason = f"must have {SECRET_CHARACTERS} characters or more, as from `openssl rand -hex 32`"
+        raise SettingError("ERAY_SECRET", f"({len(settings.secret)} characters)", reason)
+    return settings.secret.encode()
+
+
+def ray_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what Ray's processes inherit: no rank of the task that starts them, no address of another Ray."""
+    env = {name: value for name, value in environ.items() if name not in _NOT_FOR_RAY}
+    for name, value in ray_visibility(environ).items():
+        if value is None:
+            env.pop(name, None)
+        else:
+            env[name] = value
+    return env
+
+
+_NOT_FOR_RAY = frozenset(
+    {
+        *variables.TASK_RANKS,
+        *("ERAY_WORLD", "ERAY_GENERATION", "ERAY_PROCESS_INDEX", "ERAY_PROCESS_COUNT", "ERAY_RUN_DIR"),
+        *("ERAY_DEVICES_PER_PROCESS", "ERAY_SECRET", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_TMPDIR"),
+    }
+)
+
+
+def _spec(
+    site: Site,
+    *,
+    purpose: str,
+    cluster: str,
+    key: str,
+    restart: int,
+    job: str | None,
+    node_rank: int,
+    nodes: tuple[str, ...],
+    head_hosts: tuple[str, ...],
+    ports: tuple[int, ...],
+    token: str,
+    fingerprint: str,
+    job_dir: str | None,
+    world: WorldSpec | None,
+    shared_run_dir: str | None,
+) -> NodeSpec:
+    settings, slurm = site.settings, site.slurm
+    run_dir = naming.run_directory(settings.tmpdir, os.getuid(), key, restart)
+    in_step = slurm.task is not None
+    hardware = read_hardware()
+    view = NodeView(
+        node=nodes[node_rank],
+        local_count=1,
+        in_step=in_step,
+        gpus_on_node=slurm.gpus_on_node,
+        hardware_count=hardware.count,
+        override=settings.devices,
+        processes=(ProcessView(0, slurm.visible),),
+    )
+    ray_gpus = settings.ray_gpus if settings.ray_gpus is not None else device_count(view) if purpose == "up" else 0
+    return NodeSpec(
+        purpose=purpose,
+        cluster=cluster,
+        key=key,
+        restart=restart,
+        job=job,
+        node_rank=node_rank,
+        node=nodes[node_rank],
+        nodes=nodes,
+        head_hosts=head_hosts,
+        ports=ports,
+        token=token,
+        fingerprint=fingerprint,
+        auth=settings.auth,
+        tmpdir=settings.tmpdir,
+        run_dir=run_dir,
+        ray_dir=naming.ray_temp_directory(run_dir),
+        job_dir=job_dir,
+        interface=settings.interface,
+        cpus=slurm.cpus_on_node or len(os.sched_getaffinity(0)),
+        memory_bytes=_memory_bytes(slurm),
+        ray_gpus=ray_gpus,
+        visible=slurm.visible,
+        gpus_on_node=slurm.gpus_on_node if in_step else None,
+        hardware_count=None if in_step else hardware.count,
+        dashboard=purpose == "up" if settings.dashboard is None else settings.dashboard,
+        cluster_timeout_s=settings.cluster_timeout_s,
+        world=world,
+        shared_run_dir=shared_run_dir,
+    )
+
+
+def _head_first(nodes: tuple[str, ...], rank: int, head: str | None) -> tuple[tuple[str, ...], int]:
+    """Put the node that ERAY_HEAD names in front; where it names none of them it is an address of the first."""
+    if head is None or head not in nodes:
+        return nodes, rank
+    ordered = (head, *(node for node in nodes if node != head))
+    return ordered, ordered.index(nodes[rank])
+
+
+def _memory_bytes(slurm: SlurmEnvironment) -> int:
+    if slurm.memory_mb_on_node:
+        return slurm.memory_mb_on_node * 2**20
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(0.9 * pages)

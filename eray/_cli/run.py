@@ -1,0 +1,99 @@
+"""``eray run``: one line that starts Ray and the processes of a world on every node of the allocation."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+
+from eray._bringup import Site, local_spec, ray_environment, step_spec
+from eray._cli.step import run_step, step_of
+from eray._core.nodespec import NodeSpec, WorldSpec
+from eray._settings import Settings
+from eray._slurm.environment import SHELLS, Mode, SlurmEnvironment, read_environment
+from eray._slurm.membership import foreign_error
+from eray.errors import UsageError
+
+WORLD = "main"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("-n", "--processes", type=_count, metavar="N", help="processes in all")
+    parser.add_argument("--processes-per-node", type=_count, metavar="K", help="processes on each node (default: 1)")
+    parser.add_argument(
+        "--devices-per-process", type=_count, metavar="D", help="devices of each process; on CPUs JAX makes that many"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print what would be started")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD …", help="the program of each process")
+
+
+def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Run the program and return the code of the first process that ended badly, else 0."""
+    command = args.words[1:] if args.words[:1] == ["--"] else args.words
+    if not command:
+        raise UsageError("no command; write `eray run -n 4 -- python train.py`")
+    if args.processes is not None and args.processes_per_node is not None:
+        raise UsageError("-n and --processes-per-node cannot both be given: one follows from the other and the nodes")
+    settings, slurm = Settings.from_environ(environ), read_environment(environ)
+    if slurm.mode in SHELLS:
+        return run_step("run", _options(args, command), environ, dry_run=args.dry_run)
+    site = Site(environ, settings, slurm)
+    if slurm.mode is Mode.STEP:
+        step_of(slurm, "eray run")
+        assert slurm.task is not None
+        spec = step_spec(site, "run", _world(args, command, len(slurm.task.nodes)))
+    else:
+        _require_local(slurm)
+        spec = local_spec(site, "run", _world(args, command, 1))
+    if args.dry_run:
+        _print(spec)
+        return 0
+    return serve(spec, environ)
+
+
+def serve(spec: NodeSpec, environ: Mapping[str, str]) -> int:
+    """Serve a node until its cluster ends; does not return to Python's own exit, where Ray would wait for the dead."""
+    from eray._ray.node import supervise
+
+    code = supervise(spec, environ, ray_environment(environ))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _world(args: argparse.Namespace, command: list[str], node_count: int) -> WorldSpec:
+    if args.processes is None:
+        per_node = (args.processes_per_node or 1,) * node_count
+    else:
+        each, more = divmod(args.processes, node_count)
+        per_node = tuple(each + (rank < more) for rank in range(node_count))
+    return WorldSpec(WORLD, tuple(command), per_node, args.devices_per_process)
+
+
+def _options(args: argparse.Namespace, command: list[str]) -> list[str]:
+    named = {
+        "--processes": args.processes,
+        "--processes-per-node": args.processes_per_node,
+        "--devices-per-process": args.devices_per_process,
+    }
+    return [f"{name}={value}" for name, value in named.items() if value is not None] + ["--", *command]
+
+
+def _require_local(slurm: SlurmEnvironment) -> None:
+    if slurm.mode is Mode.FOREIGN_LAUNCHER:
+        raise foreign_error(slurm)
+    if slurm.mode is Mode.RAY_WORKER:
+        raise UsageError("`eray run` inside a Ray worker or job driver would start a Ray within Ray; use eray.launch()")
+
+
+def _print(spec: NodeSpec) -> None:
+    world = spec.world
+    assert world is not None
+    for index, (_, _, _, node) in enumerate(world.layout(spec.nodes)):
+        print(f"[{index}] on {node}: {' '.join(world.argv)}")
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
+    return int(text)

@@ -1,0 +1,69 @@
+"""Start ``eray`` once on every node of the allocation, by one srun step, and pass on its output, signals and code."""
+
+import contextlib
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from eray._slurm.allocation import read_allocation
+from eray._slurm.environment import SlurmEnvironment
+from eray._slurm.srun import step_command
+from eray.errors import ConfigurationError, UsageError
+
+RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry_run: bool) -> int:
+    """Run ``eray NAME WORDS`` in one step over the allocation and return its exit code.
+
+    The step gets a random ERAY_SECRET where none is set, so that nodes need no common home.
+    """
+    argv = [sys.executable, "-m", "eray", name, *words]
+    command = step_command(read_allocation(environ), argv, environ)
+    if dry_run:
+        print(command)
+        return 0
+    env = {"ERAY_SECRET": secrets.token_hex(32)} | command.env
+    try:
+        # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
+        child = subprocess.Popen(command.argv, env=env, start_new_session=True)
+    except OSError as exc:
+        raise ConfigurationError(
+            f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
+        ) from exc
+    with _relayed(child):
+        code = child.wait()
+    return code if code >= 0 else 128 - code
+
+
+def step_of(slurm: SlurmEnvironment, what: str) -> None:
+    """Check that this step has one task on each node: eray starts the processes itself.
+
+    Raises:
+        UsageError: it has more.
+    """
+    task = slurm.task
+    assert task is not None
+    if any(count != 1 for count in task.tasks_per_node):
+        raise UsageError(
+            f"`srun {what}` needs one task a node, node {task.node} has {task.local_count}: "
+            f"add `--ntasks-per-node=1 -n{len(task.nodes)}`, or leave srun out"
+        )
+
+
+@contextlib.contextmanager
+def _relayed(child: "subprocess.Popen[bytes]") -> Iterator[None]:
+    def relay(number: int, _: object) -> None:
+        # srun asks back after one SIGINT; SIGTERM it takes at its word, and ends the step's tasks with it.
+        child.send_signal(signal.SIGTERM if number == signal.SIGINT else number)
+        received.append(number)
+
+    received: list[int] = []
+    before = {number: signal.signal(number, relay) for number in RELAYED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,221 @@
+"""What ``connect()`` returns: one process's membership in its world."""
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from eray._io.link import Link
+from eray.errors import ClusterLostError, ConnectionStateError, ErayError, WorldFailedError
+
+if TYPE_CHECKING:
+    from eray._core.topology import Node, Topology
+    from eray._ray.client import CoordinatorClient
+
+logger = logging.getLogger(__name__)
+
+REPORT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Membership:
+    """The facts of a connection, as the coordinator decided them."""
+
+    world: str
+    generation: int
+    process_index: int
+    process_count: int
+    local_device_ids: tuple[int, ...] | None
+    device_rule: str | None
+    coordinator_address: str | None
+    node: dict[str, Any]
+    stays_until_all_left: bool
+    drain_timeout_s: float
+    owns_ray: bool
+    alone: bool
+
+
+class Connection:
+    """Membership of this process in a world, from ``connect()`` to ``close()``.
+
+    Attributes:
+        process_index, process_count: this process's place in the world.
+        local_device_ids: ordinals in this process's visible list, None where it has no accelerator.
+        device_rule: the rule that decided them (docs: GPUs and Slurm).
+        coordinator_address: host:port of JAX's coordination service, None with ``jax=False``.
+        world, generation: the world's name and which of its lives this is.
+    """
+
+    def __init__(
+        self,
+        membership: Membership,
+        client: "CoordinatorClient",
+        link: Link | None,
+        *,
+        shutdown_jax: Callable[[], None],
+        detach_ray: Callable[[], None],
+    ) -> None:
+        self._about, self._client, self._link = membership, client, link
+        self._pid = os.getpid()
+        self._closed = False
+        self._closing = threading.Lock()
+        self._failure: str | None = None
+        self._passes: dict[str, int] = {}
+        self._shutdown_jax, self._detach_ray = shutdown_jax, detach_ray
+
+    world = property(lambda self: self._about.world)
+    generation = property(lambda self: self._about.generation)
+    process_index = property(lambda self: self._about.process_index)
+    process_count = property(lambda self: self._about.process_count)
+    local_device_ids = property(lambda self: self._about.local_device_ids)
+    device_rule = property(lambda self: self._about.device_rule)
+    coordinator_address = property(lambda self: self._about.coordinator_address)
+
+    @property
+    def node(self) -> "Node":
+        """This process's node."""
+        from eray._core.topology import Node
+
+        return Node.model_validate(self._about.node)
+
+    def topology(self) -> "Topology":
+        """Return the cluster as the coordinator sees it now.
+
+        Raises:
+            ClusterLostError: the coordinator does not answer.
+        """
+        self._require_open()
+        return self._client.topology()
+
+    def barrier(self, name: str, timeout_s: float = 300.0) -> None:
+        """Wait until every process of the world has come to the barrier ``name``; it may be used again.
+
+        Raises:
+            BarrierTimeoutError: some did not within ``timeout_s`` seconds; it names them with their nodes.
+            WorldFailedError: a process failed.
+        """
+        self._require_open()
+        about, sequence = self._about, self._passes.get(name, 0) + 1
+        self._client.barrier(about.world, about.generation, about.process_index, name, sequence, timeout_s=timeout_s)
+        self._passes[name] = sequence
+
+    def close(self) -> None:
+        """Leave the world: shut JAX down, report it, and detach from Ray. A second call does nothing.
+
+        JAX's process 0 and, where Slurm ends a step with its first node, that node's processes stay until all have
+        left, ERAY_DRAIN_TIMEOUT_S at most.
+        """
+        if not self._begin_close():
+            return
+        about = self._about
+        try:
+            if self._failure is None:
+                if not about.stays_until_all_left:
+                    self._shutdown_jax()
+                self._report("left")
+                if about.stays_until_all_left and about.process_count > 1:
+                    self._await_others()
+            self._shutdown_jax()
+        finally:
+            self._hang_up(left=True)
+
+    def fail(self, cause: str) -> None:
+        """Leave because this process failed: the world ends, and the others hear the cause."""
+        if self._begin_close():
+            if self._failure is None:
+                self._report("failed", cause)
+            self._hang_up(left=False)
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or (isinstance(error, SystemExit) and not error.code):
+            self.close()
+        else:
+            self.fail(describe(self._about, error))
+
+    def __repr__(self) -> str:
+        about = self._about
+        return (
+            f"<eray.Connection process {about.process_index} of {about.process_count} in world {about.world!r} "
+            f"generation {about.generation} on {about.node.get('name')}>"
+        )
+
+    def on_failed(self, cause: str, code: int) -> None:
+        """Take the news that the world or the cluster failed: end this process, or mark it where it is alone."""
+        if self._closed or self._pid != os.getpid():
+            return
+        self._failure = cause
+        if self._about.alone:
+            logger.error("%s", cause)
+            return
+        print(f"eray: process {self._about.process_index} leaves: {cause}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        os._exit(code)
+
+    def on_lost(self) -> None:
+        """Take the news that this node's supervisor is gone."""
+        lost = ClusterLostError(str(self._about.node.get("name")), "its supervisor is gone", "see its last messages")
+        self.on_failed(str(lost), ClusterLostError.exit_code)
+
+    def abandon(self) -> None:
+        """Forget the connection in a fork: the parent is the member."""
+        self._closed = True
+        if self._link is not None:
+            self._link.abandon()
+
+    def _begin_close(self) -> bool:
+        with self._closing:
+            if self._closed or self._pid != os.getpid():
+                return False
+            self._closed = True
+            return True
+
+    def _report(self, stage: str, detail: str = "") -> None:
+        about = self._about
+        try:
+            self._client.report(about.world, about.generation, about.process_index, stage, detail, timeout_s=REPORT_S)
+        except ErayError as exc:
+            logger.warning("the coordinator was not told that process %s %s: %s", about.process_index, stage, exc)
+
+    def _await_others(self) -> None:
+        about = self._about
+        try:
+            self._client.await_stage(
+                about.world, about.generation, about.process_index, "left", timeout_s=about.drain_timeout_s
+            )
+        except ErayError as exc:
+            logger.warning("process %s leaves before all others: %s", about.process_index, exc)
+
+    def _hang_up(self, *, left: bool) -> None:
+        if self._link is not None:
+            if left:
+                try:
+                    self._link.send({"type": "left"})
+                except ClusterLostError:
+                    logger.info("the supervisor ended first")
+        if self._about.owns_ray:
+            self._detach_ray()
+        if self._link is not None:
+            self._link.close()
+
+    def _require_open(self) -> None:
+        if self._pid != os.getpid():
+            raise ConnectionStateError("this process is a fork of a connected one and no member of the world")
+        if self._closed:
+            raise ConnectionStateError("the connection is closed")
+        if self._failure is not None:
+            raise WorldFailedError(self._about.world, self._about.generation, self._failure)
+
+
+def describe(about: Membership, error: BaseException) -> str:
+    """Return a failure of this process as the other processes will read it."""
+    what = f"exits with {error.code!r}" if isinstance(error, SystemExit) else f"raised {type(error).__name__}: {error}"
+    return f"process {about.process_index} on {about.node.get('name')} (pid {os.getpid()}) {what[:500]}"

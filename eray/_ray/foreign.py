@@ -1,0 +1,41 @@
+"""A Ray cluster that eray did not start: attach to it, and give it a coordinator."""
+
+from typing import Any
+
+from eray._core.naming import COORDINATOR_NAME, NAMESPACE
+from eray._ray import attach as own
+from eray._ray.asking import find_coordinator
+from eray.errors import RayAttachError
+
+
+def attach(address: str | None) -> tuple[str, dict[str, Any]]:
+    """Attach to the Ray at ``address`` (None: the one that this process is attached to) and return it with this node.
+
+    The first process to come creates the coordinator.
+
+    Raises:
+        RayAttachError: there is no such Ray, or this process is attached to another.
+    """
+    import ray
+
+    if address is not None:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise RayAttachError(
+                "this node", f"RAY_ADDRESS={address!r} is no address", "give host:port of that cluster's GCS"
+            )
+        own.attach(address, node="this node")
+    elif not ray.is_initialized():
+        ray.init(namespace=NAMESPACE, log_to_driver=False)
+    context = ray.get_runtime_context()
+    if find_coordinator() is None:
+        from eray._ray.client import CoordinatorClient
+        from eray._ray.coordinator import create_coordinator
+
+        handle = create_coordinator(
+            node_id=None, namespace=NAMESPACE, name=COORDINATOR_NAME, snapshot_path=None, job={}
+        )
+        CoordinatorClient(handle).ping()
+    node_address = ray.util.get_node_ip_address()
+    node = {"name": node_address, "address": node_address, "ray_node_id": context.get_node_id(), "node_rank": None}
+    return str(context.gcs_address), node

@@ -1,0 +1,116 @@
+"""Reach this node's supervisor, and start it where this process is the first to call."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from eray import errors
+from eray._core.nodespec import NodeSpec
+from eray._core.timing import Deadline
+from eray._io import clock, files
+from eray._io.link import Link
+from eray.errors import ClusterError, ClusterLostError, ErayError, NodesMissingError
+
+SPAWN_LOCK = "spawn.lock"
+
+
+def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | None, timeout_s: float) -> Link:
+    """Return the line to this node's supervisor; the first process of the node starts it.
+
+    ``cpus`` are those that the supervisor may use, None for all that the kernel grants.
+
+    Raises:
+        ErayError: what the supervisor says that it cannot serve for.
+        ClusterError: it does not answer in time.
+    """
+    files.private_directory(spec.run_dir, spec.tmpdir)
+    try:
+        return Link.open(spec.socket_path, spec.node)
+    except OSError:
+        pass
+    lock = FileLock(os.path.join(spec.run_dir, SPAWN_LOCK), mode=0o600)
+    try:
+        with lock.acquire(timeout=timeout_s):
+            try:
+                return Link.open(spec.socket_path, spec.node)
+            except OSError:
+                _start(spec, environ, cpus)
+            return Link.open(spec.socket_path, spec.node)
+    except Timeout:
+        raise ClusterLostError(
+            spec.node, f"another process starts this node's supervisor since {timeout_s:g} s", "look at its output"
+        ) from None
+
+
+def await_ready(
+    link: Link, node: str, timeout_s: float, progress: Callable[[str], None]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the supervisor says of this node, and how Ray is reached, when the cluster is ready.
+
+    Raises:
+        ErayError: the cluster failed.
+        NodesMissingError: it is not ready in time.
+    """
+    deadline = Deadline.after(timeout_s, now=clock.monotonic())
+    welcome: dict[str, Any] = {}
+    while True:
+        message = link.receive(deadline.remaining_s(clock.monotonic()))
+        if message is None:
+            raise NodesMissingError(node, 1, timeout_s, "bring its cluster up")
+        kind = message["type"]
+        if kind == "welcome":
+            welcome = message
+        elif kind == "ready":
+            return welcome, message
+        elif kind == "progress":
+            progress(str(message["text"]))
+        elif message.get("error"):
+            raise error_of(message["error"])
+        elif kind == "failed":
+            raise ClusterError(str(message["cause"]))
+
+
+def error_of(data: Mapping[str, Any]) -> ErayError:
+    """Return the error that came as data."""
+    kind = getattr(errors, str(data["type"]), ErayError)
+    error: ErayError = kind(*data["args"])
+    return error
+
+
+def _start(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | None) -> None:
+    before = os.sched_getaffinity(0)
+    _set_affinity(cpus or frozenset(range(os.cpu_count() or 1)))
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "eray", "node"],
+            env=dict(environ),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # stderr is ours: one line of it names a failure of the cluster
+        )
+    finally:
+        _set_affinity(before)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child.stdin, child.stdout:
+        child.stdin.write(spec.to_json().encode())
+        child.stdin.close()
+        answer = child.stdout.readline()
+    said: dict[str, Any] = json.loads(answer) if answer else {}
+    if said.get("error"):
+        raise error_of(said["error"])
+    if not said.get("listening"):
+        raise ClusterLostError(spec.node, f"`eray node` ended with code {child.wait()}", "see its message above")
+
+
+def _set_affinity(cpus: frozenset[int] | set[int]) -> None:
+    # The kernel keeps to the CPUs of the job's cpuset, whatever is asked; a mask without any of them is refused.
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError:
+        pass
