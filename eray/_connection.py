@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REPORT_S = 5.0
+PARTING_S = 2.0
+CLEARED_S = 8.0
+"""How long the last process of a node waits for its supervisor to stop Ray and clear the run directory."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Connection:
         self._closing = threading.Lock()
         self._failure: str | None = None
         self._passes: dict[str, int] = {}
+        self._parting, self._cleared, self._is_last = threading.Event(), threading.Event(), False
         self._shutdown_jax, self._detach_ray = shutdown_jax, detach_ray
 
     world = property(lambda self: self._about.world)
@@ -114,12 +118,13 @@ class Connection:
         about = self._about
         try:
             if self._failure is None:
-                if not about.stays_until_all_left:
-                    self._shutdown_jax()
+                if about.process_index != 0:
+                    self._shutdown_jax()  # before process 0 ends the service: a client that is cut off aborts
                 self._report("left")
                 if about.stays_until_all_left and about.process_count > 1:
                     self._await_others()
-            self._shutdown_jax()
+                if about.process_index == 0:
+                    self._shutdown_jax()
         finally:
             self._hang_up(left=True)
 
@@ -160,8 +165,15 @@ class Connection:
         sys.stdout.flush()
         os._exit(code)
 
+    def on_bye(self, last: bool) -> None:
+        """Take the supervisor's answer to our leaving: the last of a node stays until all is cleared away."""
+        self._is_last = last
+        self._parting.set()
+
     def on_lost(self) -> None:
         """Take the news that this node's supervisor is gone."""
+        self._parting.set()
+        self._cleared.set()
         lost = ClusterLostError(str(self._about.node.get("name")), "its supervisor is gone", "see its last messages")
         self.on_failed(str(lost), ClusterLostError.exit_code)
 
@@ -195,16 +207,18 @@ class Connection:
             logger.warning("process %s leaves before all others: %s", about.process_index, exc)
 
     def _hang_up(self, *, left: bool) -> None:
-        if self._link is not None:
-            if left:
-                try:
-                    self._link.send({"type": "left"})
-                except ClusterLostError:
-                    logger.info("the supervisor ended first")
         if self._about.owns_ray:
             self._detach_ray()
-        if self._link is not None:
-            self._link.close()
+        if self._link is None:
+            return
+        if left:
+            try:
+                self._link.send({"type": "left"})
+                if self._parting.wait(PARTING_S) and self._is_last:
+                    self._cleared.wait(CLEARED_S)
+            except ClusterLostError:
+                logger.info("the supervisor ended first")
+        self._link.close()
 
     def _require_open(self) -> None:
         if self._pid != os.getpid():

@@ -245,6 +245,8 @@ class Join:
     def _on_message(self, message: dict[str, Any]) -> None:
         if message["type"] == "progress":
             _say(str(message["text"]))
+        elif message["type"] == "bye" and self._connection is not None:
+            self._connection.on_bye(bool(message["last"]))
         elif message["type"] == "failed":
             self._fail(str(message["cause"]), int(message["code"]))
 

@@ -57,8 +57,10 @@ class Children:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def stop(self, grace_s: float) -> None:
-        """End them and what they started: SIGTERM, and SIGKILL for what is left after ``grace_s``."""
+    async def stop(self, leave_s: float, grace_s: float) -> None:
+        """End them and what they started: SIGTERM after ``leave_s``, SIGKILL for what is left after ``grace_s`` more."""
+        if leave_s and self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=leave_s)
         families = [each for child in self._children.values() for each in process.descendants(child.process.pid)]
         self._signal(signal.SIGTERM)
         if self._tasks:

@@ -35,8 +35,15 @@ class Client:
 class Clients:
     """Serves the socket of a run directory and keeps who is there."""
 
-    def __init__(self, path: str, welcome: Callable[[Client], list[Message]], gone: Callable[[Client], None]) -> None:
-        self._path, self._welcome, self._gone = path, welcome, gone
+    def __init__(
+        self,
+        path: str,
+        *,
+        welcome: Callable[[Client], list[Message]],
+        left: Callable[[Client], None],
+        gone: Callable[[Client], None],
+    ) -> None:
+        self._path, self._welcome, self._left, self._gone = path, welcome, left, gone
         self._server: asyncio.Server | None = None
         self.connected: list[Client] = []
         self.seen = 0
@@ -46,6 +53,11 @@ class Clients:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
         self._server = await asyncio.start_unix_server(self._serve, self._path, limit=MAX_LINE)
+
+    @property
+    def all_left(self) -> bool:
+        """Whether nobody is connected but those who said that they leave."""
+        return all(client.left for client in self.connected)
 
     def broadcast(self, message: Message) -> None:
         """Send one message to every process of this node."""
@@ -60,12 +72,12 @@ class Clients:
                     with contextlib.suppress(OSError):
                         await client.writer.drain()
 
-    def close(self) -> None:
-        """Stop listening and hang up on all."""
+    def refuse(self) -> None:
+        """Stop listening; who is connected stays so until our end."""
         if self._server is not None:
             self._server.close()
-        for client in self.connected:
-            client.writer.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client: Client | None = None
@@ -97,6 +109,7 @@ class Clients:
             client.left = False
         elif message["type"] == "left":
             client.left = True
+            self._left(client)
 
 
 _FOREIGN_NAMESPACE = {

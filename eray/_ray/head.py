@@ -178,6 +178,7 @@ class Head:
         if self._failure is None:
             self._failure = message["cause"]
             say(message["cause"] + tail)
+            self._tell_failure(JoinError.exit_code)
         self.finish(message["code"])
 
     async def _process_died(self, message: Message) -> None:
@@ -207,8 +208,11 @@ class Head:
             return
         self._failure = cause
         say(cause)
-        self._broadcast({"type": "failed", "cause": cause, "code": code, "error": error})
+        self._tell_failure(code, error)
         asyncio.get_running_loop().call_later(HEAR_S, self.finish, code)
+
+    def _tell_failure(self, code: int, error: Message | None = None) -> None:
+        self._broadcast({"type": "failed", "cause": self._failure, "code": code, "error": error})
 
     def _broadcast(self, message: Message) -> None:
         for rank in (0, *self._channels):

@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HEAD_ACTS_S = 3.0
+EXIT_CLUSTER = ClusterLostError.exit_code
 
 
 def supervise(
@@ -37,27 +38,27 @@ def supervise(
     Raises:
         ErayError: the node cannot take part.
     """
-    lock = home.prepare(spec)
-    try:
-        code = asyncio.run(_serve(spec, environ, ray_environ, listening))
-        if code:
-            home.keep_logs(spec)
-        return code
-    finally:
-        home.clear(spec)
-        lock.release()
+    with home.prepare(spec):
+        return asyncio.run(_serve(spec, environ, ray_environ, listening))
 
 
 async def _serve(
     spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str], listening: Callable[[], None]
 ) -> int:
-    supervisor = Supervisor(spec, environ, ray_environ)
-    await supervisor.listen()
-    listening()
     try:
-        return await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor)
+        supervisor = Supervisor(spec, environ, ray_environ)
+        await supervisor.listen()
+        listening()
+        code = EXIT_CLUSTER
+        try:
+            code = await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor)
+        finally:
+            await supervisor.stop()
+            if code:
+                await asyncio.to_thread(home.keep_logs, spec)
+        return code
     finally:
-        await supervisor.stop()
+        await asyncio.to_thread(home.clear, spec)
 
 
 async def _lead(spec: NodeSpec, supervisor: Supervisor) -> int:
@@ -99,7 +100,11 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor) -> int:
     await channel.send(supervisor.report().to_dict())
     sender = asyncio.create_task(_post(channel, outbox))
     reader = asyncio.create_task(_obey(channel, supervisor))
-    await asyncio.wait({sender, reader, stop}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({sender, reader, stop, supervisor.idle}, return_when=asyncio.FIRST_COMPLETED)
+    if supervisor.idle.done() and not reader.done():
+        await channel.send({"type": "idle"})
+        await supervisor.stop()
+        return 0
     sender.cancel()
     reader.cancel()
     if stop.done():

@@ -27,7 +27,10 @@ from eray.errors import ErayError
 logger = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
+LEAVE_S = 1.0
+"""How long processes that heard of a failure may take to leave by themselves."""
 GRACE_S = 3.0
+"""How long they may take after SIGTERM."""
 
 
 class Supervisor:
@@ -39,11 +42,13 @@ class Supervisor:
         self.address = net.node_address(spec.node, spec.interface, len(spec.nodes) > 1)
         self._environ, self._ray_environ = environ, ray_environ
         self._ray: RayNode | None = None
-        self._clients = Clients(spec.socket_path, self._welcome, self._client_gone)
+        self._clients = Clients(spec.socket_path, welcome=self._welcome, left=self._client_left, gone=self._client_gone)
         self._children = Children(self._child_ended)
         self._ready: Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
+        self._failed = False
+        self.idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def node(self) -> dict[str, Any]:
@@ -90,7 +95,8 @@ class Supervisor:
             self._spawn(self._start_processes(message))
         elif kind == "ready":
             self._set_ready(message)
-        elif kind in ("failed", "progress", "error"):
+        elif kind in ("failed", "progress"):
+            self._failed = self._failed or kind == "failed"
             self._clients.broadcast(message)
 
     async def stop_processes(self) -> None:
@@ -98,14 +104,14 @@ class Supervisor:
         self._stopping = True
         await self._clients.drain(1.0)
         if self._children.count:
-            await self._children.stop(GRACE_S)
+            await self._children.stop(LEAVE_S if self._failed else 0.0, GRACE_S)
 
     async def stop(self) -> None:
-        """End the processes, then Ray, and hang up."""
+        """End the processes, then Ray. The line to the node's processes is cut by our own end, when all is cleared."""
         await self.stop_processes()
         if self._ray is not None:
             await self._ray.stop()
-        self._clients.close()
+        self._clients.refuse()
         for task in tuple(self._tasks):
             task.cancel()
 
@@ -178,8 +184,19 @@ class Supervisor:
             place = client.place or (client.hello.get("world"), None, client.hello.get("process_index"))
             cause = f"process {place[2]} on {self.spec.node} (pid {client.pid}) died"
             self.emit({"type": "died", "place": list(place), "cause": cause, "joined": client.place is not None})
-        if not self._clients.connected:
+        self._tell_idle()
+
+    def _client_left(self, client: Client) -> None:
+        # The last process of a node waits until all is cleared away: Slurm kills what outlives it (FACTS S15).
+        last = self.spec.purpose == "tasks" and self._clients.all_left
+        client.send({"type": "bye", "last": last})
+        self._tell_idle()
+
+    def _tell_idle(self) -> None:
+        if self._clients.all_left and not self._stopping and not self.idle.done():
             self.emit({"type": "idle"})
+            if self.spec.purpose == "tasks":
+                self.idle.set_result(None)
 
     def _child_ended(self, process_index: int, pid: int, code: int, tail: str) -> None:
         if not self._stopping:
