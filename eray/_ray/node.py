@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from eray._core.nodespec import NodeSpec
 from eray._io import beacon
 from eray._io.channel import Channel
+from eray._io.ward import Ward
 from eray._ray import home
 from eray._ray.driver import HeadDriver
 from eray._ray.head import Head
@@ -39,14 +40,21 @@ def supervise(
         ErayError: the node cannot take part.
     """
     with home.prepare(spec):
-        return asyncio.run(_serve(spec, environ, ray_environ, listening))
+        ward = Ward([spec.ray_dir, spec.run_dir])
+        code = asyncio.run(_serve(spec, environ, ray_environ, ward, listening))
+        ward.dismiss()
+        return code
 
 
 async def _serve(
-    spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str], listening: Callable[[], None]
+    spec: NodeSpec,
+    environ: Mapping[str, str],
+    ray_environ: Mapping[str, str],
+    ward: Ward,
+    listening: Callable[[], None],
 ) -> int:
     try:
-        supervisor = Supervisor(spec, environ, ray_environ)
+        supervisor = Supervisor(spec, environ, ray_environ, ward)
         await supervisor.listen()
         listening()
         code = EXIT_CLUSTER
