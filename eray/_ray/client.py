@@ -44,16 +44,11 @@ class JoinAnswer:
 
 
 class CoordinatorClient:
-    """Asks one coordinator. Safe to use from several threads."""
+    """Asks one coordinator, the actor ``handle``. Safe to use from several threads."""
 
     def __init__(self, handle: Any, *, call: Call = ray_call) -> None:
-        self._handle = handle
+        self.handle = handle
         self._call = call
-
-    @property
-    def handle(self) -> Any:
-        """The actor."""
-        return self._handle
 
     def ping(self, *, timeout_s: float = 30.0) -> Answer:
         """Return ``pid``, ``epoch`` and ``version`` of the coordinator."""
@@ -230,7 +225,7 @@ class CoordinatorClient:
         return answer
 
     def _ask(self, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
-        return ask(self._handle, self._call, method, args, timeout_s)
+        return ask(self.handle, self._call, method, args, timeout_s)
 
 
 def _join_answer(answer: Answer) -> JoinAnswer:

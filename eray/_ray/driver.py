@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,8 +22,8 @@ WATCH_S = 20.0
 class HeadDriver:
     """Blocking calls, made in threads; Ray is loaded with the first."""
 
-    def __init__(self, spec: NodeSpec) -> None:
-        self._spec = spec
+    def __init__(self, spec: NodeSpec, environ: MutableMapping[str, str]) -> None:
+        self._spec, self._environ = spec, environ
         self._client: Any = None
         self._dashboard_url = ""
         self._nodes: dict[str, dict[str, Any]] = {}
@@ -38,7 +38,7 @@ class HeadDriver:
     def load(self) -> None:
         """Import Ray while its node starts, with this cluster's authentication."""
         token_path = self._spec.token_path if self.shared is None else self.shared["token_path"]
-        os.environ.update(driver_variables(self._spec.auth, token_path))
+        self._environ.update(driver_variables(self._spec.auth, token_path))
         logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it is used in a thread
         import ray  # noqa: F401
 

@@ -13,12 +13,11 @@ from typing import Any
 from eray import errors
 from eray._core.nodespec import NodeSpec
 from eray._core.outcome import Outcome
-from eray._core.rollcall import NodeReport, RollCall
-from eray._io import beacon, clock
-from eray._io.channel import Channel
+from eray._core.rollcall import NodeReport
 from eray._ray.driver import HeadDriver
+from eray._ray.nodes import Nodes
 from eray._ray.supervisor import Message, Supervisor, say
-from eray.errors import ChannelClosed, ErayError, JoinError, NodesMissingError
+from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, NodesMissingError
 
 logger = logging.getLogger(__name__)
 
@@ -33,13 +32,19 @@ class Head:
 
     def __init__(self, spec: NodeSpec, supervisor: Supervisor, driver: HeadDriver) -> None:
         self._spec, self._supervisor, self._driver = spec, supervisor, driver
-        self._roll = RollCall(spec.nodes)
-        self._channels: dict[int, Channel] = {}
+        self._nodes = Nodes(
+            spec,
+            supervisor,
+            reported=self._node_reported,
+            said=self.handle,
+            lost=self._node_lost,
+            spawn=self._spawn,
+        )
         self._gcs_address: str | None = None
         self._started: set[int] = set()
         self._ready: dict[int, dict[str, Any]] = {}
         self._told: set[int] = set()
-        self._launched = False
+        self._complete = False
         self._served: dict[int, Message] = {}
         self._idle: set[int] = set()
         self._outcome = Outcome(set(range(spec.world.process_count)) if spec.world else set())
@@ -49,9 +54,9 @@ class Head:
 
     async def run(self) -> int:
         """Serve until the cluster's end and return the exit code that counts."""
-        server = await self._listen() if len(self._spec.nodes) > 1 else None
+        server = await self._nodes.listen() if len(self._spec.nodes) > 1 else None
         try:
-            self._register(self._supervisor.report())
+            self._nodes.register(self._supervisor.report())
             self._spawn(self._watch_roll_call())
             code = await self._result
             await self._take_down()
@@ -73,12 +78,12 @@ class Head:
         logger.info("node %s: %s", rank, kind)
         if kind == "gcs":
             self._gcs_address = message["gcs_address"]
-            for report in self._roll.reports:
+            for report in self._nodes.roll.reports:
                 self._start_ray(report)
         elif kind == "ray-ready":
             self._spawn(self._node_ready(rank, message["node"]))
         elif kind == "ray-lost":
-            self._fail(message["reason"], 4)
+            self._fail(message["reason"], ClusterError.exit_code)
         elif kind == "error":
             self._fail_with(getattr(errors, message["error"]["type"])(*message["error"]["args"]))
         elif kind == "child-ended":
@@ -97,37 +102,22 @@ class Head:
         elif kind == "signal":
             self.finish(128 + message["number"])
 
-    async def _listen(self) -> beacon.BeaconServer:
-        spec = self._spec
-        credentials = {"token": spec.token, "fingerprint": spec.fingerprint, "key": spec.key}
-        return await beacon.listen(self._supervisor.address, spec.ports, **credentials, handler=self._serve)
-
-    async def _serve(self, channel: Channel) -> None:
-        report = NodeReport.from_dict(await channel.receive())
-        rank = report.node_rank
-        self._channels[rank] = channel
-        self._register(report)
-        try:
-            while True:
-                self.handle(rank, await channel.receive())
-        finally:
-            if self._channels.get(rank) is channel:
-                del self._channels[rank]
-            self._roll = self._roll.lost(rank, clock.monotonic())
-            if rank not in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
-                self._fail(f"node {report.name} is lost: its supervisor does not answer any more", 4)
-
-    def _register(self, report: NodeReport) -> None:
-        self._roll = self._roll.register(report, clock.monotonic())
-        if self._roll.problem is not None:
-            self._fail_with(self._roll.problem)
+    def _node_reported(self, report: NodeReport) -> None:
+        roll, world = self._nodes.roll, self._spec.world
+        if roll.problem is not None:
+            self._fail_with(roll.problem)
             return
         self._start_ray(report)
-        world = self._spec.world
-        if self._roll.complete and world is not None and not self._launched:
-            self._launched = True
-            layout = world.layout(self._spec.nodes)
-            self._broadcast({"type": "start-processes", "generation": 1, "layout": layout})
+        if roll.complete and not self._complete:
+            self._complete = True
+            logger.info("roll-call complete")
+            if world is not None:
+                layout = world.layout(self._spec.nodes)
+                self._nodes.broadcast({"type": "start-processes", "generation": 1, "layout": layout})
+
+    def _node_lost(self, rank: int, name: str) -> None:
+        if rank not in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
+            self._fail(f"node {name} is lost: its supervisor does not answer any more", ClusterError.exit_code)
 
     def _start_ray(self, report: NodeReport) -> None:
         rank = report.node_rank
@@ -138,13 +128,13 @@ class Head:
             self._spawn(self._use_shared(rank, report.name))
         elif rank == 0 or self._gcs_address is not None:
             self._started.add(rank)
-            self._send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
+            self._nodes.send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
 
     async def _use_shared(self, rank: int, name: str) -> None:
         """Let a node of a step use the job's own cluster, whose supervisor is there already."""
         node = await asyncio.to_thread(self._driver.shared_node, name)
         self._told.add(rank)
-        self._send(rank, {"type": "ready", **(self._driver.shared or {}), "node": node})
+        self._nodes.send(rank, {"type": "ready", **(self._driver.shared or {}), "node": node})
         await self._tell_layout()
 
     async def _node_ready(self, rank: int, node: dict[str, Any]) -> None:
@@ -159,7 +149,7 @@ class Head:
         for each in sorted(self._ready.keys() - self._told):
             self._told.add(each)
             await asyncio.to_thread(self._driver.add_node, self._ready[each])
-            self._send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._ready[each]})
+            self._nodes.send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._ready[each]})
         await self._tell_layout()
         if self._spec.purpose == "up" and len(self._told) == len(self._spec.nodes):
             print(self._driver.exports(), flush=True)
@@ -167,15 +157,14 @@ class Head:
     async def _tell_layout(self) -> None:
         """Say which process is on which node as soon as every node's first process told it."""
         if self._spec.purpose == "tasks" and self._driver.is_up and len(self._served) == len(self._spec.nodes):
-            names = [report.name for report in self._roll.reports]
-            await asyncio.to_thread(self._driver.declare_tasks, dict(self._served), names)
+            await asyncio.to_thread(self._driver.declare_tasks, dict(self._served), self._spec.nodes)
 
     async def _watch_roll_call(self) -> None:
         timeout_s, nodes = self._spec.cluster_timeout_s, self._spec.nodes
         await asyncio.sleep(timeout_s)
-        missing = self._roll.missing or tuple(name for rank, name in enumerate(nodes) if rank not in self._told)
+        missing = self._nodes.roll.missing or tuple(name for rank, name in enumerate(nodes) if rank not in self._told)
         if missing:
-            doing = "report to the head" if self._roll.missing else "bring Ray up"
+            doing = "report to the head" if self._nodes.roll.missing else "bring Ray up"
             self._fail_with(NodesMissingError(", ".join(missing[:20]), len(nodes), timeout_s, doing))
 
     async def _watch_worlds(self) -> None:
@@ -211,7 +200,7 @@ class Head:
                 await asyncio.to_thread(self._driver.died, world, generation, process_index, cause)
 
     def _end_when_idle(self) -> None:
-        if self._spec.purpose != "tasks" or not self._idle >= {0, *self._channels}:
+        if self._spec.purpose != "tasks" or not self._idle >= self._nodes.connected:
             return
         if self._outcome.cause is not None:
             self.finish(JoinError.exit_code)
@@ -230,25 +219,13 @@ class Head:
         asyncio.get_running_loop().call_later(HEAR_S, self.finish, code)
 
     def _tell_failure(self, code: int, error: Message | None = None) -> None:
-        self._broadcast({"type": "failed", "cause": self._outcome.cause, "code": code, "error": error})
-
-    def _broadcast(self, message: Message) -> None:
-        for rank in (0, *self._channels):
-            self._send(rank, message)
-
-    def _send(self, rank: int, message: Message) -> None:
-        if rank == 0:
-            self._supervisor.handle(message)
-        elif (channel := self._channels.get(rank)) is not None:
-            self._spawn(channel.send(message))
+        self._nodes.broadcast({"type": "failed", "cause": self._outcome.cause, "code": code, "error": error})
 
     async def _take_down(self) -> None:
-        self._idle |= set(self._channels)
-        self._broadcast({"type": "stop"})
+        self._idle |= self._nodes.connected
+        self._nodes.broadcast({"type": "stop"})
         await self._supervisor.stop_processes()
-        deadline = clock.monotonic() + LEAVE_S
-        while self._channels and clock.monotonic() < deadline:
-            await asyncio.sleep(0.02)
+        await self._nodes.await_gone(LEAVE_S)
         await asyncio.to_thread(self._driver.detach)
         await self._supervisor.stop()
 

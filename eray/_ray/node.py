@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 
 from eray._core.nodespec import NodeSpec
 from eray._io import beacon
@@ -24,7 +24,7 @@ EXIT_CLUSTER = ClusterLostError.exit_code
 
 def supervise(
     spec: NodeSpec,
-    environ: Mapping[str, str],
+    environ: MutableMapping[str, str],
     ray_environ: Mapping[str, str],
     listening: Callable[[], None] = lambda: None,
 ) -> int:
@@ -32,7 +32,7 @@ def supervise(
 
     Args:
         spec: the node.
-        environ: what the world's processes inherit.
+        environ: this process's own, which the world's processes inherit; Ray's authentication is set in it.
         ray_environ: what Ray's processes inherit, without the ranks of the task that starts them.
         listening: called when the node's processes may connect.
 
@@ -48,7 +48,7 @@ def supervise(
 
 async def _serve(
     spec: NodeSpec,
-    environ: Mapping[str, str],
+    environ: MutableMapping[str, str],
     ray_environ: Mapping[str, str],
     ward: Ward,
     listening: Callable[[], None],
@@ -70,7 +70,7 @@ async def _serve(
 
 
 async def _lead(spec: NodeSpec, supervisor: Supervisor) -> int:
-    driver = HeadDriver(spec)
+    driver = HeadDriver(spec, supervisor.environ)
     head = Head(spec, supervisor, driver)
     loop = asyncio.get_running_loop()
     for number in SIGNALS:

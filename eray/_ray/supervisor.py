@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from eray._core.nodespec import LOG_NAME, NODE_FILE, NodeSpec
@@ -37,12 +37,14 @@ GRACE_S = 3.0
 class Supervisor:
     """This node's part of the cluster."""
 
-    def __init__(self, spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str], ward: Ward) -> None:
+    def __init__(
+        self, spec: NodeSpec, environ: MutableMapping[str, str], ray_environ: Mapping[str, str], ward: Ward
+    ) -> None:
         self.spec = spec
         self._ward = ward
         self.emit: Callable[[Message], None] = lambda message: None
         self.address = net.node_address(spec.node, spec.interface, len(spec.nodes) > 1)
-        self._environ, self._ray_environ = environ, ray_environ
+        self.environ, self._ray_environ = environ, ray_environ
         self._ray: RayNode | None = None
         self._clients = Clients(
             spec.socket_path,
@@ -154,7 +156,7 @@ class Supervisor:
                 continue
             env = child_environment(
                 self.spec,
-                {**self._environ, **ray_variables(self.spec)},
+                {**self.environ, **ray_variables(self.spec)},
                 message["generation"],
                 process_index,
                 local_index,
