@@ -12,7 +12,8 @@ from eray._io.ward import Ward
 from eray._ray import home
 from eray._ray.driver import HeadDriver
 from eray._ray.head import Head
-from eray._ray.supervisor import Message, Supervisor, say
+from eray._ray.notices import say
+from eray._ray.supervisor import Message, Supervisor
 from eray.errors import ClusterLostError
 
 logger = logging.getLogger(__name__)

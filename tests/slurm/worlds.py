@@ -70,7 +70,7 @@ def expect_nothing_left(rig: Rig, within_s: float = GONE_S) -> None:
     deadline = time.monotonic() + within_s
     while (left := rig.leftover_processes()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert left == []
+    assert left == [], left
     assert rig.leftover_directories() == []
 
 
