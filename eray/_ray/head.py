@@ -6,7 +6,7 @@ failure is kept and said once.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -52,9 +52,13 @@ class Head:
         self._tasks: set[asyncio.Task[None]] = set()
         supervisor.emit = lambda message: self.handle(0, message)
 
-    async def run(self) -> int:
-        """Serve until the cluster's end and return the exit code that counts."""
+    async def run(self, listening: Callable[[], None]) -> int:
+        """Serve until the cluster's end and return the exit code that counts.
+
+        ``listening`` is called when the other nodes, and this one's processes, may come.
+        """
         server = await self._nodes.listen() if len(self._spec.nodes) > 1 else None
+        listening()
         try:
             self._nodes.register(self._supervisor.report())
             self._spawn(self._watch_roll_call())
