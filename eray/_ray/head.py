@@ -16,7 +16,8 @@ from eray._core.outcome import Outcome
 from eray._core.rollcall import NodeReport
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
-from eray._ray.supervisor import Message, Supervisor, say
+from eray._ray.notices import fault, say
+from eray._ray.supervisor import Message, Supervisor
 from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, NodesMissingError
 
 logger = logging.getLogger(__name__)
@@ -245,3 +246,5 @@ class Head:
             pass  # its end is noticed where it is read
         except ErayError as exc:
             self._fail_with(exc)
+        except Exception as exc:  # else all would wait for their deadline
+            self._fail_with(fault(self._spec.node, exc))

@@ -7,7 +7,6 @@ plain calls, elsewhere messages over the beacon's channel.
 import asyncio
 import logging
 import os
-import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from eray._ray import home
 from eray._ray.children import Children
 from eray._ray.clients import Client, Clients
 from eray._ray.commands import ray_variables, start_command
+from eray._ray.notices import fault, say
 from eray._ray.ray_node import RayNode
 from eray._ray.self_report import node_fields, node_report
 from eray._ray.world_process import child_environment
@@ -220,9 +220,9 @@ class Supervisor:
         try:
             await coroutine
         except ErayError as exc:
-            self.emit({"type": "error", "error": {"type": type(exc).__name__, "args": list(exc.args)}})
+            self._emit_error(exc)
+        except Exception as exc:  # the cluster ends by it, with words; unseen, all would wait for their deadline
+            self._emit_error(fault(self.spec.node, exc))
 
-
-def say(text: str) -> None:
-    """Print one line for people on stderr."""
-    print(f"eray: {text}", file=sys.stderr, flush=True)
+    def _emit_error(self, error: ErayError) -> None:
+        self.emit({"type": "error", "error": {"type": type(error).__name__, "args": list(error.args)}})
