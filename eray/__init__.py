@@ -3,10 +3,11 @@
 Importing it is cheap: the names below are loaded on first use (PEP 562).
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
     from eray._attach import Cluster, attach, coordinator
     from eray._connect import connect
     from eray._connection import Connection
@@ -52,10 +53,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'eray' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(_import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

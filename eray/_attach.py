@@ -47,14 +47,14 @@ def attach() -> Cluster:
     from eray._ray import attach as ray_attach
     from eray._ray import foreign
     from eray._ray.asking import find_coordinator
-    from eray._ray.commands import auth_variables
+    from eray._ray.commands import driver_variables
 
     environ: MutableMapping[str, str] = os.environ
     if ray_attach.current_address() is not None or environ.get("RAY_ADDRESS"):
         address, _ = foreign.attach(environ.get("RAY_ADDRESS") or None)
     else:
         about = _node_file(environ)
-        environ.update(auth_variables(about["auth"], about["token_path"]))
+        environ.update(driver_variables(about["auth"], about["token_path"]))
         address = about["gcs_address"]
         ray_attach.attach(address, node=socket.gethostname())
     handle = find_coordinator()

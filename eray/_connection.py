@@ -38,7 +38,6 @@ class Membership:
     node: dict[str, Any]
     stays_until_all_left: bool
     drain_timeout_s: float
-    owns_ray: bool
     alone: bool
 
 
@@ -126,14 +125,18 @@ class Connection:
                 if about.process_index == 0:
                     self._shutdown_jax()
         finally:
-            self._hang_up(left=True)
+            self._hang_up()
 
     def fail(self, cause: str) -> None:
         """Leave because this process failed: the world ends, and the others hear the cause."""
-        if self._begin_close():
+        if self._about.alone:
+            self.close()  # nobody else has to hear of it
+        elif self._begin_close():
             if self._failure is None:
                 self._report("failed", cause)
-            self._hang_up(left=False)
+            self._detach_ray()
+            if self._link is not None:
+                self._link.leave_failed(cause, WorldFailedError.exit_code)
 
     def __enter__(self) -> "Connection":
         return self
@@ -206,18 +209,16 @@ class Connection:
         except ErayError as exc:
             logger.warning("process %s leaves before all others: %s", about.process_index, exc)
 
-    def _hang_up(self, *, left: bool) -> None:
-        if self._about.owns_ray:
-            self._detach_ray()
+    def _hang_up(self) -> None:
+        self._detach_ray()
         if self._link is None:
             return
-        if left:
-            try:
-                self._link.send({"type": "left"})
-                if self._parting.wait(PARTING_S) and self._is_last:
-                    self._cleared.wait(CLEARED_S)
-            except ClusterLostError:
-                logger.info("the supervisor ended first")
+        try:
+            self._link.send({"type": "left"})
+            if self._parting.wait(PARTING_S) and self._is_last:
+                self._cleared.wait(CLEARED_S)
+        except ClusterLostError:
+            logger.info("the supervisor ended first")
         self._link.close()
 
     def _require_open(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from eray._bringup import Site, local_spec, step_spec
 from eray._core.nodespec import SOCKET_NAME, NodeSpec
 from eray._settings import Settings
+from eray._slurm.affinity import step_cpus
 from eray._slurm.environment import Mode, SlurmEnvironment, read_environment
 from eray._slurm.membership import check_lone_process
 from eray.errors import SettingError, UsageError
@@ -24,6 +25,7 @@ class Identity:
     One of three ways leads to the cluster: ``socket_path`` of a supervisor that runs, ``spec`` of one that the first
     process of the node starts, or ``ray_address`` of a Ray that eray did not start (empty: the one that this process
     is attached to). ``local_index`` and ``local_count`` are None where only others know them.
+    ``indexes_on_node`` are those of all processes of this node, ``step_cpus`` the CPUs of all of them.
     """
 
     world: str
@@ -36,6 +38,8 @@ class Identity:
     spec: Callable[[], NodeSpec] | None = None
     ray_address: str | None = None
     notice: str | None = None
+    indexes_on_node: tuple[int, ...] | None = None
+    step_cpus: frozenset[int] | None = None
 
 
 def identify(
@@ -120,6 +124,8 @@ def _task(site: Site, world: str | None, index: int | None, count: int | None) -
         local_index=task.local_index,
         local_count=task.local_count,
         spec=lambda: step_spec(site, "tasks"),
+        indexes_on_node=task.indexes_on_node,
+        step_cpus=step_cpus(site.environ),
         notice=" ".join(site.slurm.notices) or None,
     )
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -45,6 +46,20 @@ def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | Non
         raise ClusterLostError(
             spec.node, f"another process starts this node's supervisor since {timeout_s:g} s", "look at its output"
         ) from None
+
+
+def open_link(path: str, node: str) -> Link:
+    """Return the line to the supervisor that started this process.
+
+    Raises:
+        ClusterLostError: it is gone.
+    """
+    try:
+        return Link.open(path, node)
+    except OSError as exc:
+        raise ClusterLostError(
+            node, f"the supervisor that started this process does not answer ({exc.strerror})", "see its last messages"
+        ) from exc
 
 
 def await_ready(
@@ -110,7 +125,5 @@ def _start(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | No
 
 def _set_affinity(cpus: frozenset[int] | set[int]) -> None:
     # The kernel keeps to the CPUs of the job's cpuset, whatever is asked; a mask without any of them is refused.
-    try:
+    with suppress(OSError):
         os.sched_setaffinity(0, cpus)
-    except OSError:
-        pass

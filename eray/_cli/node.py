@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 from eray._bringup import ray_environment
 from eray._core.nodespec import NodeSpec
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     del parser
 
 
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     """Serve the node. The first line on standard output says that it listens, or why it cannot; then that is closed."""
     del args
     text = sys.stdin.read()

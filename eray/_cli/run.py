@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 
 from eray._bringup import Site, local_spec, ray_environment, step_spec
 from eray._cli.step import run_step, step_of
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD …", help="the program of each process")
 
 
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     """Run the program and return the code of the first process that ended badly, else 0."""
     command = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not command:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return serve(spec, environ)
 
 
-def serve(spec: NodeSpec, environ: Mapping[str, str]) -> int:
+def serve(spec: NodeSpec, environ: MutableMapping[str, str]) -> int:
     """Serve a node until its cluster ends; does not return to Python's own exit, where Ray would wait for the dead."""
     from eray._ray.node import supervise
 

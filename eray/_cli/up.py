@@ -1,7 +1,7 @@
 """``eray up``: a cluster over the allocation, in the foreground until a signal."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 
 from eray._bringup import Site, local_spec, step_spec
 from eray._cli.run import serve
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="print what would be started")
 
 
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     """Keep a cluster up until SIGINT or SIGTERM; return 128 plus the signal's number."""
     settings, slurm = Settings.from_environ(environ), read_environment(environ)
     if slurm.mode in SHELLS:

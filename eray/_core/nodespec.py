@@ -70,13 +70,9 @@ class NodeSpec:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read what ``to_json`` wrote."""
-        fields: Mapping[str, Any] = json.loads(text)
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-        world = values["world"]
-        if world is not None:
-            values["world"] = WorldSpec(
-                **{name: tuple(value) if isinstance(value, list) else value for name, value in world.items()}
-            )
+        values = _tuples(json.loads(text))
+        if values["world"] is not None:
+            values["world"] = WorldSpec(**_tuples(values["world"]))
         return cls(**values)
 
     @property
@@ -94,3 +90,7 @@ SOCKET_NAME = "sock"
 TOKEN_NAME = "token"
 NODE_FILE = "node.json"
 LOG_NAME = "eray.log"
+
+
+def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}

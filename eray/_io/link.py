@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from eray._io import clock
@@ -89,19 +90,21 @@ class Link:
     def close(self) -> None:
         """Hang up; the supervisor takes it for a death unless it was told before."""
         self._closed = True
-        try:
+        with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self._socket.close()
+
+    def leave_failed(self, cause: str, code: int) -> None:
+        """Say why this process gives up, and hang up."""
+        with suppress(ClusterLostError):
+            self.send({"type": "failed", "cause": cause, "code": code})
+        self.close()
 
     def abandon(self) -> None:
         """Drop a fork's copy of the line without hanging up for its parent."""
         self._closed = True
-        try:
+        with suppress(OSError):
             os.close(self._socket.detach())
-        except OSError:
-            pass
 
     def _lost(self) -> ClusterLostError:
         return ClusterLostError(

@@ -88,9 +88,7 @@ def reserve_port() -> socket.socket:
 
 def use_cpu_only() -> None:
     """Keep JAX off accelerators that are not this process's."""
-    import jax
-
-    jax.config.update("jax_platforms", "cpu")
+    _config().update("jax_platforms", "cpu")
 
 
 def initialize(
@@ -137,17 +135,22 @@ def observe() -> Seen:
 
 def platforms_setting() -> str:
     """Return JAX's ``jax_platforms`` as it stands: from JAX_PLATFORMS or the program, empty where JAX may choose."""
-    import jax
-
-    return str(jax.config.jax_platforms or "")
+    return str(_config().jax_platforms or "")
 
 
 def shutdown() -> None:
     """Disconnect from JAX's service; process 0 ends it, after the others."""
     import jax
 
-    if jax.distributed.is_initialized():
-        jax.distributed.shutdown()
+    runtime: Any = jax.distributed
+    if runtime.is_initialized():
+        runtime.shutdown()
+
+
+def _config() -> Any:
+    import jax
+
+    return jax.config
 
 
 def _backend_is_up() -> bool:
@@ -161,17 +164,16 @@ def _backend_is_up() -> bool:
 
 @contextlib.contextmanager
 def _recoverable(environ: Mapping[str, str]) -> Iterator[None]:
-    import jax
-
-    before = getattr(jax.config, RECOVERABLE, None)
+    config = _config()
+    before = getattr(config, RECOVERABLE, None)
     if before is None or RECOVERABLE.upper() in environ:  # an older JAX, or the user decided
         yield
         return
-    jax.config.update(RECOVERABLE, True)
+    config.update(RECOVERABLE, True)
     try:
         yield
     finally:
-        jax.config.update(RECOVERABLE, before)
+        config.update(RECOVERABLE, before)
 
 
 @contextlib.contextmanager

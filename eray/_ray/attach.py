@@ -3,6 +3,7 @@
 Ray finds out slowly that an address is dead or a token wrong (FACTS R25), so the address is dialled first.
 """
 
+import importlib
 import logging
 import sys
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from eray.errors import RayAttachError
 DIAL_S = 3.0
 
 
-def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver: bool = True) -> None:
-    """Make this process a driver of the Ray cluster whose GCS is at ``address`` (host:port).
+def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver: bool = True) -> str:
+    """Make this process a driver of the Ray cluster whose GCS is at ``address``, and return its dashboard's host:port.
 
     RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set before. A ``ray.init`` of the user's is kept when it is the
     same cluster and namespace.
@@ -29,7 +30,7 @@ def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver
 
     if ray.is_initialized():
         _check_same(address, namespace, node)
-        return
+        return ""
     host, _, port = address.rpartition(":")
     if not port.isdigit() or not net.port_is_open(host.strip("[]"), int(port), DIAL_S):
         raise RayAttachError(
@@ -38,7 +39,7 @@ def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver
     if imported_before:
         refresh_authentication()
     try:
-        ray.init(
+        context = ray.init(
             address=address,
             namespace=namespace,
             log_to_driver=log_to_driver,
@@ -49,6 +50,7 @@ def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver
         raise RayAttachError(
             node, f"Ray at {address} refuses this process ({type(exc).__name__}: {exc})", "see the logs of Ray there"
         ) from exc
+    return str(context.dashboard_url or "")
 
 
 def detach() -> None:
@@ -77,10 +79,9 @@ def refresh_authentication() -> None:
         RayAttachError: this Ray has them no more.
     """
     try:
-        from ray import _raylet
-
-        configure: Callable[[str], Any] = _raylet.Config.initialize
-        loader: Any = _raylet.AuthenticationTokenLoader
+        raylet: Any = importlib.import_module("ray._raylet")
+        configure: Callable[[str], Any] = raylet.Config.initialize
+        loader: Any = raylet.AuthenticationTokenLoader
     except (ImportError, AttributeError) as exc:
         raise RayAttachError(
             "this node",

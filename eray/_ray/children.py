@@ -31,8 +31,9 @@ class Child:
 class Children:
     """Starts, watches and stops a world's processes on this node."""
 
-    def __init__(self, ended: Ended) -> None:
-        self._ended = ended
+    def __init__(self, ended: Ended, started: Callable[[int], None]) -> None:
+        """``ended`` is called when one has ended, ``started`` with the pid of each that was started."""
+        self._ended, self._started = ended, started
         self._children: dict[int, Child] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -53,12 +54,13 @@ class Children:
         )
         child = Child(process_index, started)
         self._children[process_index] = child
+        self._started(started.pid)
         task = asyncio.create_task(self._follow(child))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self, leave_s: float, grace_s: float) -> None:
-        """End them and what they started: SIGTERM after ``leave_s``, SIGKILL for what is left after ``grace_s`` more."""
+        """End them and what they started: SIGTERM after ``leave_s``, SIGKILL ``grace_s`` later."""
         if leave_s and self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=leave_s)
         families = [each for child in self._children.values() for each in process.descendants(child.process.pid)]

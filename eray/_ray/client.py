@@ -18,7 +18,7 @@ from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError
 if TYPE_CHECKING:
     from eray._core.topology import Node, Topology
 
-POLL_S = 10.0
+FIRST_POLL_S, POLL_S = 3.0, 10.0
 """How long one call blocks, and so how often a waiter hears who is missing."""
 
 ANSWER_S = 10.0
@@ -44,16 +44,11 @@ class JoinAnswer:
 
 
 class CoordinatorClient:
-    """Asks one coordinator. Safe to use from several threads."""
+    """Asks one coordinator, the actor ``handle``. Safe to use from several threads."""
 
     def __init__(self, handle: Any, *, call: Call = ray_call) -> None:
-        self._handle = handle
+        self.handle = handle
         self._call = call
-
-    @property
-    def handle(self) -> Any:
-        """The actor."""
-        return self._handle
 
     def ping(self, *, timeout_s: float = 30.0) -> Answer:
         """Return ``pid``, ``epoch`` and ``version`` of the coordinator."""
@@ -110,7 +105,8 @@ class CoordinatorClient:
             missing = _missing(answer)
             if deadline.is_over(clock.monotonic()):
                 raise JoinTimeoutError(world, missing, timeout_s, stage)
-            _say(progress, f"world {world!r}: waiting for {missing} to {stage}")
+            if _speaks(answer, int(asked["process_index"])):
+                _say(progress, f"world {world!r}: waiting for {missing} to {stage}")
 
     def publish(
         self, world: str, generation: int, process_index: int, address: str, *, timeout_s: float = 30.0
@@ -218,7 +214,9 @@ class CoordinatorClient:
         return self._ask("watch", (version, wait_s), wait_s + ANSWER_S)
 
     def _poll(self, method: str, args: Sequence[Any], deadline: Deadline, world: str) -> Answer:
-        wait_s = min(POLL_S, deadline.remaining_s(clock.monotonic()))
+        remaining_s = deadline.remaining_s(clock.monotonic())
+        first = deadline.timeout_s - remaining_s < FIRST_POLL_S
+        wait_s = min(FIRST_POLL_S if first else POLL_S, remaining_s)
         answer = self._ask(method, (*args, wait_s), wait_s + ANSWER_S)
         if answer.get("failure_error"):
             raise error_of(answer["failure_error"])
@@ -227,13 +225,19 @@ class CoordinatorClient:
         return answer
 
     def _ask(self, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
-        return ask(self._handle, self._call, method, args, timeout_s)
+        return ask(self.handle, self._call, method, args, timeout_s)
 
 
 def _join_answer(answer: Answer) -> JoinAnswer:
     ids = answer["local_device_ids"]
     fields = {name: answer[name] for name in JoinAnswer.__dataclass_fields__}
     return JoinAnswer(**fields | {"local_device_ids": None if ids is None else tuple(ids)})
+
+
+def _speaks(answer: Answer, process_index: int) -> bool:
+    """Tell whether this process is the first of those that wait: one line is enough for all."""
+    missing = {entry["process_index"] for entry in answer["missing"]}
+    return next((index for index in range(process_index) if index not in missing), process_index) == process_index
 
 
 def _missing(answer: Answer) -> str:

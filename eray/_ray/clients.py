@@ -1,4 +1,4 @@
-"""The processes of this node as its supervisor sees them: each holds a unix socket open (``_io/link`` is their side)."""
+"""The processes of this node as its supervisor sees them: each holds a unix socket open (its side: ``_io/link``)."""
 
 import asyncio
 import contextlib
@@ -41,9 +41,10 @@ class Clients:
         *,
         welcome: Callable[[Client], list[Message]],
         left: Callable[[Client], None],
+        failed: Callable[[Client, Message], None],
         gone: Callable[[Client], None],
     ) -> None:
-        self._path, self._welcome, self._left, self._gone = path, welcome, left, gone
+        self._path, self._welcome, self._left, self._failed, self._gone = path, welcome, left, failed, gone
         self._server: asyncio.Server | None = None
         self.connected: list[Client] = []
         self.seen = 0
@@ -110,6 +111,9 @@ class Clients:
         elif message["type"] == "left":
             client.left = True
             self._left(client)
+        elif message["type"] == "failed":
+            client.left = True
+            self._failed(client, message)
 
 
 _FOREIGN_NAMESPACE = {

@@ -50,7 +50,12 @@ def start_command(
 
 def ray_variables(spec: NodeSpec) -> dict[str, str]:
     """Return what every Ray process and driver of this cluster needs in its environment (FACTS R2, R26)."""
-    return auth_variables(spec.auth, spec.token_path) | {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+    return driver_variables(spec.auth, spec.token_path)
+
+
+def driver_variables(auth: str, token_path: str) -> dict[str, str]:
+    """Return what a driver of a cluster needs (FACTS R19)."""
+    return auth_variables(auth, token_path) | {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 
 
 def auth_variables(auth: str, token_path: str) -> dict[str, str]:

@@ -3,14 +3,17 @@
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
-from eray._core.nodespec import NodeSpec
+from eray._core.nodespec import NODE_FILE, NodeSpec
 from eray._core.timing import Backoff
-from eray._ray.commands import ray_variables
-from eray.errors import ClusterLostError
+from eray._io import files, process
+from eray._ray.commands import driver_variables
+from eray.errors import ClusterLostError, ErayError
 
 SNAPSHOT_NAME = "coordinator.json"
 WATCH_S = 20.0
@@ -19,9 +22,13 @@ WATCH_S = 20.0
 class HeadDriver:
     """Blocking calls, made in threads; Ray is loaded with the first."""
 
-    def __init__(self, spec: NodeSpec) -> None:
-        self._spec = spec
+    def __init__(self, spec: NodeSpec, environ: MutableMapping[str, str]) -> None:
+        self._spec, self._environ = spec, environ
         self._client: Any = None
+        self._dashboard_url = ""
+        self._nodes: dict[str, dict[str, Any]] = {}
+        self._adopting = threading.Lock()
+        self.shared = shared_cluster(spec)
 
     @property
     def is_up(self) -> bool:
@@ -30,22 +37,21 @@ class HeadDriver:
 
     def load(self) -> None:
         """Import Ray while its node starts, with this cluster's authentication."""
-        os.environ.update(ray_variables(self._spec))
+        token_path = self._spec.token_path if self.shared is None else self.shared["token_path"]
+        self._environ.update(driver_variables(self._spec.auth, token_path))
         logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it is used in a thread
         import ray  # noqa: F401
 
         import eray._ray.coordinator  # noqa: F401
 
-    def create(self, gcs_address: str, node: Mapping[str, Any], token_path: str | None = None) -> None:
+    def create(self, gcs_address: str, node: Mapping[str, Any]) -> None:
         """Attach to the cluster, create the coordinator on the head, and declare the world that will be started."""
         from eray._ray import attach
         from eray._ray.client import CoordinatorClient
         from eray._ray.coordinator import create_coordinator
 
         self.load()
-        if token_path is not None:
-            os.environ["RAY_AUTH_TOKEN_PATH"] = token_path
-        attach.attach(gcs_address, node=self._spec.node, log_to_driver=False)
+        self._dashboard_url = attach.attach(gcs_address, node=self._spec.node, log_to_driver=False)
         spec = self._spec
         handle = create_coordinator(
             node_id=node.get("ray_node_id"),
@@ -60,6 +66,51 @@ class HeadDriver:
             layout = spec.world.layout(spec.nodes)
             client.declare_world(spec.world.name, spec.world.process_count, generation=1, layout=layout)
         self._client = client
+
+    def shared_node(self, name: str) -> dict[str, Any]:
+        """Return a node of the job's own cluster, after attaching to it.
+
+        Raises:
+            ClusterLostError: the node or the coordinator is not there.
+        """
+        from eray._ray import attach
+        from eray._ray.client import CoordinatorClient, find_coordinator
+
+        with self._adopting:
+            if self._client is None:
+                assert self.shared is not None
+                self.load()
+                attach.attach(self.shared["gcs_address"], node=self._spec.node, log_to_driver=False)
+                handle = find_coordinator()
+                if handle is None:
+                    raise ClusterLostError(name, "the job's cluster has no coordinator", "see the log of `eray up`")
+                client = CoordinatorClient(handle)
+                self._nodes = {node.name: node.model_dump(mode="json") for node in client.topology().nodes}
+                self._client = client
+        if name not in self._nodes:
+            raise ClusterLostError(name, "the job's cluster has no such node", "start `eray up` over all nodes")
+        return self._nodes[name]
+
+    def declare_tasks(self, served: Mapping[int, Mapping[str, Any]], names: Sequence[str]) -> None:
+        """Tell the coordinator which task is on which node, where all nodes know it; it is used in messages."""
+        rows: dict[int, tuple[int, int, int, str]] = {}
+        for rank, about in served.items():
+            indexes = about["indexes_on_node"] or ()
+            rows |= {index: (rank, at, len(indexes), names[rank]) for at, index in enumerate(indexes)}
+        if sorted(rows) == list(range(len(rows))) and all(about["indexes_on_node"] for about in served.values()):
+            with suppress(ErayError):  # it has failed or closed meanwhile
+                layout = [rows[index] for index in range(len(rows))]
+                self._client.declare_world(str(served[0]["world"]), len(rows), generation=1, layout=layout)
+
+    def exports(self) -> str:
+        """Return what a shell needs to reach this cluster with Ray's own commands."""
+        import ray
+
+        variables = driver_variables(self._spec.auth, self._spec.token_path)
+        variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
+        if self._dashboard_url:
+            variables["RAY_API_SERVER_ADDRESS"] = f"http://{self._dashboard_url}"
+        return "\n".join(f"export {name}={value}" for name, value in variables.items())
 
     def add_node(self, node: Mapping[str, Any]) -> None:
         """Tell the coordinator of a node whose Ray is up."""
@@ -100,3 +151,13 @@ class HeadDriver:
 
             self._client = None
             attach.detach()
+
+
+def shared_cluster(spec: NodeSpec) -> dict[str, Any] | None:
+    """Return how the job's own cluster is reached, where `eray up` runs on this node; None where it does not."""
+    if spec.shared_run_dir is None:
+        return None
+    about = files.read_json(os.path.join(spec.shared_run_dir, NODE_FILE))
+    if about is None or not process.is_alive(int(about["pid"])):
+        return None
+    return {name: about[name] for name in ("gcs_address", "token_path", "auth")}

@@ -36,6 +36,7 @@ def attach(address: str | None) -> tuple[str, dict[str, Any]]:
             node_id=None, namespace=NAMESPACE, name=COORDINATOR_NAME, snapshot_path=None, job={}
         )
         CoordinatorClient(handle).ping()
-    node_address = ray.util.get_node_ip_address()
+    own_address: Any = ray.util.get_node_ip_address
+    node_address = str(own_address())
     node = {"name": node_address, "address": node_address, "ray_node_id": context.get_node_id(), "node_rank": None}
     return str(context.gcs_address), node

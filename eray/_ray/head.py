@@ -12,12 +12,12 @@ from typing import Any
 
 from eray import errors
 from eray._core.nodespec import NodeSpec
-from eray._core.rollcall import NodeReport, RollCall
-from eray._io import beacon, clock
-from eray._io.channel import Channel
+from eray._core.outcome import Outcome
+from eray._core.rollcall import NodeReport
 from eray._ray.driver import HeadDriver
+from eray._ray.nodes import Nodes
 from eray._ray.supervisor import Message, Supervisor, say
-from eray.errors import ChannelClosed, ErayError, JoinError, NodesMissingError
+from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, NodesMissingError
 
 logger = logging.getLogger(__name__)
 
@@ -32,30 +32,33 @@ class Head:
 
     def __init__(self, spec: NodeSpec, supervisor: Supervisor, driver: HeadDriver) -> None:
         self._spec, self._supervisor, self._driver = spec, supervisor, driver
-        self._roll = RollCall(spec.nodes)
-        self._channels: dict[int, Channel] = {}
+        self._nodes = Nodes(
+            spec,
+            supervisor,
+            reported=self._node_reported,
+            said=self.handle,
+            lost=self._node_lost,
+            spawn=self._spawn,
+        )
         self._gcs_address: str | None = None
         self._started: set[int] = set()
         self._ready: dict[int, dict[str, Any]] = {}
         self._told: set[int] = set()
-        self._running: set[int] = set(range(spec.world.process_count)) if spec.world else set()
-        self._launched = False
-        self._served: set[int] = set()
+        self._complete = False
+        self._served: dict[int, Message] = {}
         self._idle: set[int] = set()
-        self._global_indexes: dict[int, list[int]] = {}
-        self._failure: str | None = None
+        self._outcome = Outcome(set(range(spec.world.process_count)) if spec.world else set())
         self._result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         supervisor.emit = lambda message: self.handle(0, message)
 
     async def run(self) -> int:
         """Serve until the cluster's end and return the exit code that counts."""
-        server = await self._listen() if len(self._spec.nodes) > 1 else None
+        server = await self._nodes.listen() if len(self._spec.nodes) > 1 else None
         try:
-            self._register(self._supervisor.report())
-            deadline = self._spawn(self._watch_roll_call())
+            self._nodes.register(self._supervisor.report())
+            self._spawn(self._watch_roll_call())
             code = await self._result
-            deadline.cancel()
             await self._take_down()
         finally:
             for task in tuple(self._tasks):
@@ -75,64 +78,64 @@ class Head:
         logger.info("node %s: %s", rank, kind)
         if kind == "gcs":
             self._gcs_address = message["gcs_address"]
-            for report in self._roll.reports:
-                self._start_ray(report.node_rank)
+            for report in self._nodes.roll.reports:
+                self._start_ray(report)
         elif kind == "ray-ready":
             self._spawn(self._node_ready(rank, message["node"]))
         elif kind == "ray-lost":
-            self._fail(message["reason"], 4)
+            self._fail(message["reason"], ClusterError.exit_code)
         elif kind == "error":
             self._fail_with(getattr(errors, message["error"]["type"])(*message["error"]["args"]))
         elif kind == "child-ended":
             self._child_ended(message)
+        elif kind == "process-failed":
+            self._fail(message["cause"], message["code"], message["process_index"])
         elif kind == "died":
             self._spawn(self._process_died(message))
         elif kind == "busy":
-            self._node_busy(rank, message)
+            self._served[rank] = message
+            self._idle.discard(rank)
+            self._spawn(self._tell_layout())
         elif kind == "idle":
             self._idle.add(rank)
             self._end_when_idle()
         elif kind == "signal":
             self.finish(128 + message["number"])
 
-    async def _listen(self) -> beacon.BeaconServer:
-        spec = self._spec
-        credentials = {"token": spec.token, "fingerprint": spec.fingerprint, "key": spec.key}
-        return await beacon.listen(self._supervisor.address, spec.ports, **credentials, handler=self._serve)
+    def _node_reported(self, report: NodeReport) -> None:
+        roll, world = self._nodes.roll, self._spec.world
+        if roll.problem is not None:
+            self._fail_with(roll.problem)
+            return
+        self._start_ray(report)
+        if roll.complete and not self._complete:
+            self._complete = True
+            logger.info("roll-call complete")
+            if world is not None:
+                layout = world.layout(self._spec.nodes)
+                self._nodes.broadcast({"type": "start-processes", "generation": 1, "layout": layout})
 
-    async def _serve(self, channel: Channel) -> None:
-        report = NodeReport.from_dict(await channel.receive())
+    def _node_lost(self, rank: int, name: str) -> None:
+        if rank not in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
+            self._fail(f"node {name} is lost: its supervisor does not answer any more", ClusterError.exit_code)
+
+    def _start_ray(self, report: NodeReport) -> None:
         rank = report.node_rank
-        self._channels[rank] = channel
-        self._register(report)
-        try:
-            while True:
-                self.handle(rank, await channel.receive())
-        finally:
-            if self._channels.get(rank) is channel:
-                del self._channels[rank]
-            self._roll = self._roll.lost(rank, clock.monotonic())
-            # In W2 a node's supervisor goes with its last task, killed by Slurm (FACTS S15); only an unfinished
-            # node is missed.
-            if rank not in self._idle:
-                self._fail(f"node {report.name} is lost: its supervisor does not answer any more", 4)
-
-    def _register(self, report: NodeReport) -> None:
-        self._roll = self._roll.register(report, clock.monotonic())
-        if self._roll.problem is not None:
-            self._fail_with(self._roll.problem)
+        if rank in self._started:
             return
-        self._start_ray(report.node_rank)
-        if self._roll.complete and self._spec.world is not None and not self._launched:
-            self._launched = True
-            layout = self._spec.world.layout(self._spec.nodes)
-            self._broadcast({"type": "start-processes", "generation": 1, "layout": layout})
+        if self._driver.shared is not None:
+            self._started.add(rank)
+            self._spawn(self._use_shared(rank, report.name))
+        elif rank == 0 or self._gcs_address is not None:
+            self._started.add(rank)
+            self._nodes.send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
 
-    def _start_ray(self, rank: int) -> None:
-        if rank in self._started or (rank and self._gcs_address is None):
-            return
-        self._started.add(rank)
-        self._send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
+    async def _use_shared(self, rank: int, name: str) -> None:
+        """Let a node of a step use the job's own cluster, whose supervisor is there already."""
+        node = await asyncio.to_thread(self._driver.shared_node, name)
+        self._told.add(rank)
+        self._nodes.send(rank, {"type": "ready", **(self._driver.shared or {}), "node": node})
+        await self._tell_layout()
 
     async def _node_ready(self, rank: int, node: dict[str, Any]) -> None:
         self._ready[rank] = node
@@ -146,17 +149,23 @@ class Head:
         for each in sorted(self._ready.keys() - self._told):
             self._told.add(each)
             await asyncio.to_thread(self._driver.add_node, self._ready[each])
-            self._send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._ready[each]})
+            self._nodes.send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._ready[each]})
+        await self._tell_layout()
+        if self._spec.purpose == "up" and len(self._told) == len(self._spec.nodes):
+            print(self._driver.exports(), flush=True)
+
+    async def _tell_layout(self) -> None:
+        """Say which process is on which node as soon as every node's first process told it."""
+        if self._spec.purpose == "tasks" and self._driver.is_up and len(self._served) == len(self._spec.nodes):
+            await asyncio.to_thread(self._driver.declare_tasks, dict(self._served), self._spec.nodes)
 
     async def _watch_roll_call(self) -> None:
-        timeout_s = self._spec.cluster_timeout_s
+        timeout_s, nodes = self._spec.cluster_timeout_s, self._spec.nodes
         await asyncio.sleep(timeout_s)
-        missing = self._roll.missing or tuple(
-            name for rank, name in enumerate(self._spec.nodes) if rank not in self._told
-        )
+        missing = self._nodes.roll.missing or tuple(name for rank, name in enumerate(nodes) if rank not in self._told)
         if missing:
-            doing = "report to the head" if self._roll.missing else "bring Ray up"
-            self._fail_with(NodesMissingError(", ".join(missing[:20]), len(self._spec.nodes), timeout_s, doing))
+            doing = "report to the head" if self._nodes.roll.missing else "bring Ray up"
+            self._fail_with(NodesMissingError(", ".join(missing[:20]), len(nodes), timeout_s, doing))
 
     async def _watch_worlds(self) -> None:
         version = 0
@@ -164,90 +173,71 @@ class Head:
             answer = await self._driver.watch(version)
             version = int(answer["version"])
             for world in answer["worlds"]:
-                if world["failure"] is not None:
+                if world["failure"] is not None and self._spec.purpose != "up":
                     cause = f"world {world['name']!r} (generation {world['generation']}) failed: {world['failure']}"
-                    self._fail(cause, JoinError.exit_code)
+                    self._fail(cause, JoinError.exit_code, (world["failed"] or {}).get("process_index"))
 
     def _child_ended(self, message: Message) -> None:
-        self._running.discard(message["process_index"])
-        if message["code"] == 0:
-            if not self._running:
-                self.finish(0)
-            return
-        tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""
-        if self._failure is None:
-            self._failure = message["cause"]
+        index, code = message["process_index"], message["code"]
+        first = self._outcome.cause is None
+        decided = self._outcome.ended(index, code)
+        if code and (first or decided == code):
+            tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""
             say(message["cause"] + tail)
+        if code and self._outcome.failed(message["cause"], JoinError.exit_code, index):
             self._tell_failure(JoinError.exit_code)
-        self.finish(message["code"])
+        if decided is not None:
+            self.finish(decided)
 
     async def _process_died(self, message: Message) -> None:
         world, generation, process_index = message["place"]
         if self._spec.world is not None or world is None:
             return  # its own supervisor is its parent there, and tells with which code it ended
+        cause = message["cause"] + ("" if message["joined"] else " before it joined")
+        self._fail(cause, JoinError.exit_code, process_index)
         if message["joined"] and self._driver.is_up:
-            await asyncio.to_thread(self._driver.died, world, generation, process_index, message["cause"])
-        self._fail(f"{message['cause']}{'' if message['joined'] else ' before it joined'}", JoinError.exit_code)
-
-    def _node_busy(self, rank: int, message: Message) -> None:
-        self._served.add(rank)
-        self._idle.discard(rank)
+            with suppress(ErayError):  # the coordinator only keeps the record; the processes know already
+                await asyncio.to_thread(self._driver.died, world, generation, process_index, cause)
 
     def _end_when_idle(self) -> None:
-        if self._spec.purpose != "tasks" or len(self._idle) < len(self._channels) + 1:
+        if self._spec.purpose != "tasks" or not self._idle >= self._nodes.connected:
             return
-        if self._failure is not None or len(self._served) == len(self._spec.nodes):
-            self.finish(0 if self._failure is None else JoinError.exit_code)
+        if self._outcome.cause is not None:
+            self.finish(JoinError.exit_code)
+        elif len(self._served) == len(self._spec.nodes):
+            self.finish(0)
 
     def _fail_with(self, error: ErayError) -> None:
-        self._fail(str(error), error.exit_code, {"type": type(error).__name__, "args": list(error.args)})
+        self._fail(str(error), error.exit_code, error={"type": type(error).__name__, "args": list(error.args)})
 
-    def _fail(self, cause: str, code: int, error: Message | None = None) -> None:
+    def _fail(self, cause: str, code: int, culprit: int | None = None, error: Message | None = None) -> None:
         """Keep the first cause, tell everybody, and end unless the processes do so by themselves soon."""
-        if self._failure is not None or self._result.done():
+        if self._result.done() or not self._outcome.failed(cause, code, culprit):
             return
-        self._failure = cause
         say(cause)
         self._tell_failure(code, error)
         asyncio.get_running_loop().call_later(HEAR_S, self.finish, code)
 
     def _tell_failure(self, code: int, error: Message | None = None) -> None:
-        self._broadcast({"type": "failed", "cause": self._failure, "code": code, "error": error})
-
-    def _broadcast(self, message: Message) -> None:
-        for rank in (0, *self._channels):
-            self._send(rank, message)
-
-    def _send(self, rank: int, message: Message) -> None:
-        if rank == 0:
-            self._supervisor.handle(message)
-        elif (channel := self._channels.get(rank)) is not None:
-            self._spawn(_sent(channel, message))
+        self._nodes.broadcast({"type": "failed", "cause": self._outcome.cause, "code": code, "error": error})
 
     async def _take_down(self) -> None:
-        leaving = dict(self._channels)
-        self._idle |= set(leaving)
-        self._broadcast({"type": "stop"})
+        self._idle |= self._nodes.connected
+        self._nodes.broadcast({"type": "stop"})
         await self._supervisor.stop_processes()
-        deadline = clock.monotonic() + LEAVE_S
-        while self._channels and clock.monotonic() < deadline:
-            await asyncio.sleep(0.02)
+        await self._nodes.await_gone(LEAVE_S)
         await asyncio.to_thread(self._driver.detach)
         await self._supervisor.stop()
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(coroutine))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
     async def _guarded(self, coroutine: Coroutine[Any, Any, None]) -> None:
         try:
             await coroutine
+        except ChannelClosed:
+            pass  # its end is noticed where it is read
         except ErayError as exc:
             self._fail_with(exc)
-
-
-async def _sent(channel: Channel, message: Message) -> None:
-    with suppress(ChannelClosed):  # its end is noticed where it is read
-        await channel.send(message)

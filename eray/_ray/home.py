@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import suppress
 
 from eray._core.nodespec import NodeSpec
 from eray._io import files
@@ -42,7 +43,7 @@ def object_store_bytes(spec: NodeSpec) -> int:
     if free < MIN_OBJECT_STORE:
         raise DirectoryError(
             SHM,
-            f"node {spec.node} has {free // 2**20} MiB free there, Ray's object store needs {MIN_OBJECT_STORE // 2**20}",
+            f"node {spec.node} has {free // 2**20} MiB free, Ray's object store needs {MIN_OBJECT_STORE // 2**20}",
             "remove what old jobs left there, or give the container more (--shm-size)",
         )
     wanted = MAX_OBJECT_STORE if spec.memory_bytes is None else int(0.3 * spec.memory_bytes)
@@ -68,10 +69,8 @@ def clear(spec: NodeSpec) -> None:
     """Remove what this node's supervisor made. The lock's file goes with it; a successor makes its own."""
     shutil.rmtree(spec.ray_dir, ignore_errors=True)
     shutil.rmtree(spec.run_dir, ignore_errors=True)
-    try:
+    with suppress(OSError):  # another cluster of this user's is there
         os.rmdir(os.path.dirname(spec.run_dir))
-    except OSError:
-        pass  # another cluster of this user's is there
 
 
 def _logs(spec: NodeSpec) -> list[str]:

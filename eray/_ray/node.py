@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 
 from eray._core.nodespec import NodeSpec
 from eray._io import beacon
 from eray._io.channel import Channel
+from eray._io.ward import Ward
 from eray._ray import home
 from eray._ray.driver import HeadDriver
 from eray._ray.head import Head
@@ -23,7 +24,7 @@ EXIT_CLUSTER = ClusterLostError.exit_code
 
 def supervise(
     spec: NodeSpec,
-    environ: Mapping[str, str],
+    environ: MutableMapping[str, str],
     ray_environ: Mapping[str, str],
     listening: Callable[[], None] = lambda: None,
 ) -> int:
@@ -31,7 +32,7 @@ def supervise(
 
     Args:
         spec: the node.
-        environ: what the world's processes inherit.
+        environ: this process's own, which the world's processes inherit; Ray's authentication is set in it.
         ray_environ: what Ray's processes inherit, without the ranks of the task that starts them.
         listening: called when the node's processes may connect.
 
@@ -39,14 +40,21 @@ def supervise(
         ErayError: the node cannot take part.
     """
     with home.prepare(spec):
-        return asyncio.run(_serve(spec, environ, ray_environ, listening))
+        ward = Ward([spec.ray_dir, spec.run_dir])
+        code = asyncio.run(_serve(spec, environ, ray_environ, ward, listening))
+        ward.dismiss()
+        return code
 
 
 async def _serve(
-    spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str], listening: Callable[[], None]
+    spec: NodeSpec,
+    environ: MutableMapping[str, str],
+    ray_environ: Mapping[str, str],
+    ward: Ward,
+    listening: Callable[[], None],
 ) -> int:
     try:
-        supervisor = Supervisor(spec, environ, ray_environ)
+        supervisor = Supervisor(spec, environ, ray_environ, ward)
         await supervisor.listen()
         listening()
         code = EXIT_CLUSTER
@@ -62,7 +70,7 @@ async def _serve(
 
 
 async def _lead(spec: NodeSpec, supervisor: Supervisor) -> int:
-    driver = HeadDriver(spec)
+    driver = HeadDriver(spec, supervisor.environ)
     head = Head(spec, supervisor, driver)
     loop = asyncio.get_running_loop()
     for number in SIGNALS:

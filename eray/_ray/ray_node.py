@@ -23,14 +23,10 @@ class RayNode:
         self._child: subprocess.Popen[bytes] | None = None
         self._stopping = False
 
-    @property
-    def pid(self) -> int | None:
-        """The pid of the ``ray start`` that stays."""
-        return None if self._child is None else self._child.pid
-
-    def start(self) -> None:
-        """Start Ray; its output goes to the log file."""
+    def start(self) -> int:
+        """Start Ray, its output going to the log file, and return the pid of the ``ray start`` that stays."""
         self._child = process.spawn(self._command.argv, env=self._command.env, output=self._log_path)
+        return self._child.pid
 
     async def gcs_port(self, timeout_s: float) -> int:
         """Return the port of the head's GCS as soon as it has one (FACTS R8).
@@ -78,11 +74,6 @@ class RayNode:
             return
         self._stopping = True
         await asyncio.to_thread(process.terminate, self._child, TERM_GRACE_S)
-
-    def kill(self) -> None:
-        """Kill Ray and all it started, now."""
-        if self._child is not None:
-            process.kill_family(self._child)
 
     def last_lines(self, count: int = 15) -> str:
         """Return the end of the log that tells most about a failed start."""

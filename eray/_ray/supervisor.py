@@ -9,12 +9,13 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from eray._core.nodespec import LOG_NAME, NODE_FILE, NodeSpec
 from eray._core.rollcall import NodeReport
 from eray._io import files, net, process
+from eray._io.ward import Ward
 from eray._ray import home
 from eray._ray.children import Children
 from eray._ray.clients import Client, Clients
@@ -36,14 +37,23 @@ GRACE_S = 3.0
 class Supervisor:
     """This node's part of the cluster."""
 
-    def __init__(self, spec: NodeSpec, environ: Mapping[str, str], ray_environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, spec: NodeSpec, environ: MutableMapping[str, str], ray_environ: Mapping[str, str], ward: Ward
+    ) -> None:
         self.spec = spec
+        self._ward = ward
         self.emit: Callable[[Message], None] = lambda message: None
         self.address = net.node_address(spec.node, spec.interface, len(spec.nodes) > 1)
-        self._environ, self._ray_environ = environ, ray_environ
+        self.environ, self._ray_environ = environ, ray_environ
         self._ray: RayNode | None = None
-        self._clients = Clients(spec.socket_path, welcome=self._welcome, left=self._client_left, gone=self._client_gone)
-        self._children = Children(self._child_ended)
+        self._clients = Clients(
+            spec.socket_path,
+            welcome=self._welcome,
+            left=self._client_left,
+            failed=self._client_failed,
+            gone=self._client_gone,
+        )
+        self._children = Children(self._child_ended, ward.watch)
         self._ready: Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -125,7 +135,7 @@ class Supervisor:
         )
         logger.info("starting Ray: %s", command)
         self._ray = RayNode(self.spec.node, command, self.spec.ray_dir, f"{self.spec.run_dir}/{LOG_NAME}")
-        self._ray.start()
+        self._ward.watch(self._ray.start())
         timeout_s = self.spec.cluster_timeout_s
         if gcs_address is None:
             port = await self._ray.gcs_port(timeout_s)
@@ -145,7 +155,11 @@ class Supervisor:
             if rank != self.spec.node_rank:
                 continue
             env = child_environment(
-                self.spec, self._environ | ray_variables(self.spec), message["generation"], process_index, local_index
+                self.spec,
+                {**self.environ, **ray_variables(self.spec)},
+                message["generation"],
+                process_index,
+                local_index,
             )
             try:
                 await self._children.start(process_index, world.argv, env)
@@ -158,12 +172,12 @@ class Supervisor:
             "type": "ready",
             "gcs_address": message["gcs_address"],
             "token_path": message.get("token_path", self.spec.token_path),
-            "auth": self.spec.auth,
+            "auth": message.get("auth", self.spec.auth),
             "node": message["node"],
         }
         self._clients.broadcast(self._ready)
         about = {"job": self.spec.job, "key": self.spec.key, "gcs_address": message["gcs_address"], "pid": os.getpid()}
-        about |= {"auth": self.spec.auth, "token_path": self._ready["token_path"]}
+        about |= {"auth": self._ready["auth"], "token_path": self._ready["token_path"]}
         files.write_private_json(f"{self.spec.run_dir}/{NODE_FILE}", about)
 
     def _welcome(self, client: Client) -> list[Message]:
@@ -173,7 +187,8 @@ class Supervisor:
         if world is not None and isinstance(index, int) and 0 <= index < world.process_count:
             _, local_index, local_count, _ = world.layout(self.spec.nodes)[index]
             place = {"local_index": local_index, "local_count": local_count}
-        self.emit({"type": "busy"})
+        about = {name: client.hello.get(name) for name in ("world", "indexes_on_node")}
+        self.emit({"type": "busy", **about})
         welcome = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
         return [welcome] if self._ready is None else [welcome, self._ready]
 
@@ -191,6 +206,12 @@ class Supervisor:
         last = self.spec.purpose == "tasks" and self._clients.all_left
         client.send({"type": "bye", "last": last})
         self._tell_idle()
+
+    def _client_failed(self, client: Client, message: Message) -> None:
+        index = client.hello.get("process_index")
+        self.emit(
+            {"type": "process-failed", "cause": message["cause"], "code": message["code"], "process_index": index}
+        )
 
     def _tell_idle(self) -> None:
         if self._clients.all_left and not self._stopping and not self.idle.done():

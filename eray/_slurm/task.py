@@ -11,7 +11,10 @@ from eray.errors import SlurmMissingError
 
 @dataclass(frozen=True)
 class Task:
-    """What a step says about this process; ``nodes`` are the step's, in Slurm's order."""
+    """What a step says about this process; ``nodes`` are the step's, in Slurm's order.
+
+    ``indexes_on_node`` are the process indexes of all tasks on this node, None where Slurm does not say.
+    """
 
     nodes: tuple[str, ...]
     tasks_per_node: tuple[int, ...]
@@ -21,6 +24,7 @@ class Task:
     node: str
     local_index: int
     local_count: int
+    indexes_on_node: tuple[int, ...] | None = None
 
 
 def read_task(environ: Mapping[str, str]) -> Task:
@@ -57,4 +61,12 @@ def read_task(environ: Mapping[str, str]) -> Task:
         raise v.contradiction(
             environ, (v.NODENAME, v.NODEID, v.STEP_NODELIST), f"node {rank} of the step is {nodes[rank]}"
         )
-    return Task(nodes, counts, index, count, rank, nodes[rank], local, counts[rank])
+    here = _indexes_on_node(environ, counts[rank])
+    return Task(nodes, counts, index, count, rank, nodes[rank], local, counts[rank], here)
+
+
+def _indexes_on_node(environ: Mapping[str, str], count: int) -> tuple[int, ...] | None:
+    parts = environ.get(v.GLOBAL_TASKS, "").split(",")
+    if len(parts) != count or not all(part.isdigit() for part in parts):
+        return None  # it only helps to say where a missing process would be
+    return tuple(int(part) for part in parts)

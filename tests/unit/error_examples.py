@@ -35,6 +35,10 @@ EXAMPLES: tuple[errors.ErayError, ...] = (
     errors.ClusterLostError(
         "node01", "the head's supervisor is gone", "look at the end of its log in the job directory"
     ),
+    errors.NodeLockedError("/tmp/eray-1000/123/node.lock", "process 4242 on this node"),
+    errors.ChannelClosed("node02", "it closed the connection"),
+    errors.WorldContradictionError("train", "process_count", "4", "8"),
+    errors.NotJoinedError("train", 3, 2, "the world is in generation 1"),
     errors.JoinTimeoutError("train", "processes 3 and 7 (node02)", 300.0),
     errors.BarrierTimeoutError("checkpoint", "process 3 (node02)", 60.0),
     errors.DuplicateProcessError("train", 3, "pid 4242 on node02", "pid 5151 on node03"),

@@ -16,6 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = {"_core", "_settings", "errors"}
 VENDORS = {"_ray", "_jax", "_slurm"}
 DOORS = {"_connect", "_attach", "_launch", "cluster_util"}
+WIRING = {"_bringup", "_identity", "_reach", "_start_jax", "_join", "_exit_hooks"}  # between the doors and the rooms
 MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "errors": set(),
     "_settings": {"errors"},
@@ -25,8 +26,9 @@ MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "_ray": CORE | {"_io"},
     "_jax": CORE | {"_io"},
     "_connection": CORE | {"_io"} | VENDORS,
-    **{door: CORE | {"_io", "_connection"} | VENDORS | DOORS for door in DOORS},
-    "_cli": CORE | {"_io", "_connection", "__init__"} | VENDORS | DOORS,
+    **{wire: CORE | {"_io", "_connection"} | VENDORS | WIRING for wire in WIRING},
+    **{door: CORE | {"_io", "_connection"} | VENDORS | WIRING | DOORS for door in DOORS},
+    "_cli": CORE | {"_io", "_connection", "__init__"} | VENDORS | WIRING | DOORS,
     "__init__": CORE | {"_io", "_connection"} | VENDORS | DOORS,
     "__main__": {"_cli"},
 }
@@ -97,7 +99,8 @@ def test_module_keeps_to_its_room(module: Path) -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=relative)
 def test_module_is_short(module: Path) -> None:
-    assert len(module.read_text().splitlines()) <= 250
+    most = 400 if module.name == "errors.py" else 250  # the tree of errors is one table
+    assert len(module.read_text().splitlines()) <= most
 
 
 @pytest.mark.parametrize("module", MODULES, ids=relative)

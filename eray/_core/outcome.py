@@ -1,0 +1,35 @@
+"""How a cluster ends: the first cause, and the exit code that counts."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Outcome:
+    """The first cause of a failure, and when the command may end with which code.
+
+    ``running`` are the processes that we started and that still run. The code of the first process that ended badly
+    by itself always wins; processes that leave because they heard of the failure do so with ``told``.
+    """
+
+    running: set[int] = field(default_factory=set)
+    cause: str | None = None
+    told: int | None = None
+    culprit: int | None = None
+
+    def failed(self, cause: str, code: int, culprit: int | None = None) -> bool:
+        """Take a cause; tell whether it is the first. ``culprit`` is the process that it blames."""
+        if self.cause is not None:
+            return False
+        self.cause, self.told, self.culprit = cause, code, culprit
+        return True
+
+    def ended(self, process_index: int, code: int) -> int | None:
+        """Take the end of a process, and return the command's code when it is decided."""
+        self.running.discard(process_index)
+        if code == 0:
+            return None if self.running else self.told or 0
+        if self.told is None:
+            return code
+        if self.culprit == process_index or (self.culprit is None and code != self.told):
+            return code
+        return None if self.running else self.told

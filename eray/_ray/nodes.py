@@ -1,0 +1,82 @@
+"""The head's lines to the other nodes: who has reported, and what is said to them."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from eray._core.nodespec import NodeSpec
+from eray._core.rollcall import NodeReport, RollCall
+from eray._io import beacon, clock
+from eray._io.channel import Channel
+from eray._ray.supervisor import Message, Supervisor
+
+Task = Coroutine[Any, Any, None]
+
+
+class Nodes:
+    """The nodes of a cluster as its head sees them. Rank 0 is the head itself, reached by a call."""
+
+    def __init__(
+        self,
+        spec: NodeSpec,
+        supervisor: Supervisor,
+        *,
+        reported: Callable[[NodeReport], None],
+        said: Callable[[int, Message], None],
+        lost: Callable[[int, str], None],
+        spawn: Callable[[Task], None],
+    ) -> None:
+        self._spec, self._supervisor = spec, supervisor
+        self._reported, self._said, self._lost, self._spawn = reported, said, lost, spawn
+        self._channels: dict[int, Channel] = {}
+        self.roll = RollCall(spec.nodes)
+
+    @property
+    def connected(self) -> set[int]:
+        """The ranks of the nodes that can be spoken to, the head's included."""
+        return {0, *self._channels}
+
+    async def listen(self) -> beacon.BeaconServer:
+        """Open the beacon for the other nodes, and report for this one."""
+        spec = self._spec
+        credentials = {"token": spec.token, "fingerprint": spec.fingerprint, "key": spec.key}
+        return await beacon.listen(self._supervisor.address, spec.ports, **credentials, handler=self._serve)
+
+    def register(self, report: NodeReport) -> None:
+        """Take a node's report."""
+        self.roll = self.roll.register(report, clock.monotonic())
+        self._reported(report)
+
+    def send(self, rank: int, message: Message) -> None:
+        """Say something to one node; one that is lost is noticed where it is read."""
+        if rank == 0:
+            self._supervisor.handle(message)
+        elif (channel := self._channels.get(rank)) is not None:
+            self._spawn(channel.send(message))
+
+    def broadcast(self, message: Message) -> None:
+        """Say something to all nodes."""
+        for rank in sorted(self.connected):
+            self.send(rank, message)
+
+    async def await_gone(self, timeout_s: float) -> None:
+        """Wait until all other nodes have hung up, ``timeout_s`` at most."""
+        deadline = clock.monotonic() + timeout_s
+        while self._channels and clock.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+
+    async def _serve(self, channel: Channel) -> None:
+        report = NodeReport.from_dict(await channel.receive())
+        rank = report.node_rank
+        if rank in self._channels:
+            self.register(report)  # the roll-call names the two that claim one place
+            return
+        self._channels[rank] = channel
+        self.register(report)
+        try:
+            while True:
+                self._said(rank, await channel.receive())
+        finally:
+            del self._channels[rank]
+            self.roll = self.roll.lost(rank, clock.monotonic())
+            self._lost(rank, report.name)
