@@ -173,11 +173,15 @@ class Head:
             self._fail_with(NodesMissingError(", ".join(missing[:20]), len(nodes), timeout_s, doing))
 
     async def _watch_worlds(self) -> None:
-        version = 0
+        version, phases = 0, dict[str, tuple[int, str]]()
         while True:
             answer = await self._driver.watch(version)
             version = int(answer["version"])
             for world in answer["worlds"]:
+                name, phase = world["name"], (world["generation"], world["phase"])
+                if phases.get(name) != phase:
+                    phases[name] = phase
+                    logger.info("world %s generation %s is %s", name, *phase)
                 if world["failure"] is not None and self._spec.purpose != "up":
                     cause = f"world {world['name']!r} (generation {world['generation']}) failed: {world['failure']}"
                     self._fail(cause, JoinError.exit_code, (world["failed"] or {}).get("process_index"))
