@@ -18,7 +18,7 @@ from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
 from eray._ray.notices import fault, say
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, NodesMissingError
+from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError
 
 logger = logging.getLogger(__name__)
 
@@ -165,12 +165,9 @@ class Head:
             await asyncio.to_thread(self._driver.declare_tasks, dict(self._served), self._spec.nodes)
 
     async def _watch_roll_call(self) -> None:
-        timeout_s, nodes = self._spec.cluster_timeout_s, self._spec.nodes
-        await asyncio.sleep(timeout_s)
-        missing = self._nodes.roll.missing or tuple(name for rank, name in enumerate(nodes) if rank not in self._told)
-        if missing:
-            doing = "report to the head" if self._nodes.roll.missing else "bring Ray up"
-            self._fail_with(NodesMissingError(", ".join(missing[:20]), len(nodes), timeout_s, doing))
+        await asyncio.sleep(self._spec.cluster_timeout_s)
+        if (overdue := self._nodes.overdue(self._told)) is not None:
+            self._fail_with(overdue)
 
     async def _watch_worlds(self) -> None:
         version, phases = 0, dict[str, tuple[int, str]]()
@@ -183,7 +180,7 @@ class Head:
                     phases[name] = phase
                     logger.info("world %s generation %s is %s", name, *phase)
                 if world["failure"] is not None and self._spec.purpose != "up":
-                    cause = f"world {world['name']!r} (generation {world['generation']}) failed: {world['failure']}"
+                    cause = f"world {name!r} (generation {world['generation']}) failed: {world['failure']}"
                     self._fail(cause, JoinError.exit_code, (world["failed"] or {}).get("process_index"))
 
     def _child_ended(self, message: Message) -> None:
