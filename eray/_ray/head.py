@@ -184,8 +184,7 @@ class Head:
                     self._fail(cause, JoinError.exit_code, (world["failed"] or {}).get("process_index"))
 
     def _child_ended(self, message: Message) -> None:
-        index, code = message["process_index"], message["code"]
-        first = self._outcome.cause is None
+        index, code, first = message["process_index"], message["code"], self._outcome.cause is None
         decided = self._outcome.ended(index, code)
         if code and (first or decided == code):
             tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""
