@@ -28,7 +28,9 @@ def test_run_four_processes_reach_their_first_collective(laptop: Laptop) -> None
     said = lines_of(result)
     nodes = set()
     for index in range(4):
-        found = re.search(rf"process {index} of 4 on (\S+): 1 of 4 devices .*, Ray node ([0-9a-f]{{56}})", result.stdout)
+        found = re.search(
+            rf"process {index} of 4 on (\S+): 1 of 4 devices .*, Ray node ([0-9a-f]{{56}})", result.stdout
+        )
         assert found, result.output
         assert any(f"process {index} of 4 " in line for line in said[index])
         nodes.add(found.groups())
@@ -53,7 +55,9 @@ def test_connect_alone_is_a_world_of_one(laptop: Laptop) -> None:
 
 def test_train_loss_falls_over_two_processes(laptop: Laptop) -> None:
     result = laptop.eray("run", "-n", "2", "--", "python", EXAMPLES / "train.py").wait().check()
-    assert re.search(r"loss 0\.\d+ to 0\.\d+ on 128 rows, 2 processes and 2 devices; \d+ parameters equal", result.stdout)
+    assert re.search(
+        r"loss 0\.\d+ to 0\.\d+ on 128 rows, 2 processes and 2 devices; \d+ parameters equal", result.stdout
+    )
 
 
 def test_run_needs_no_eray_in_the_program(laptop: Laptop) -> None:
@@ -69,7 +73,11 @@ def test_run_needs_no_eray_in_the_program(laptop: Laptop) -> None:
         (["run", "-n", "0", "--", "echo"], 2, "argument -n/--processes: '0' must be a whole number, 1 or more"),
         (["run", "-n", "2", "--processes-per-node", "2", "--", "echo"], 2, "cannot both be given"),
         (["run", "--devices-per-process", "x", "--", "echo"], 2, "'x' must be a whole number"),
-        (["run", "-n", "2", "--", "no-such-program"], 127, "process 0 on .* code 127 .*No such file .*'no-such-program'"),
+        (
+            ["run", "-n", "2", "--", "no-such-program"],
+            127,
+            "process 0 on .* code 127 .*No such file .*'no-such-program'",
+        ),
         (["run", "-n", "1", "--", "/dev/null"], 126, "code 126 .*Permission denied: '/dev/null'"),
         (["bogus"], 2, "invalid choice: 'bogus' .*run.*plan"),
         ([], 2, "required: COMMAND"),
