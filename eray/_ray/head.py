@@ -6,7 +6,7 @@ failure is kept and said once.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
 from eray._ray.notices import fault, say
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, NodesMissingError
+from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +53,13 @@ class Head:
         self._tasks: set[asyncio.Task[None]] = set()
         supervisor.emit = lambda message: self.handle(0, message)
 
-    async def run(self) -> int:
-        """Serve until the cluster's end and return the exit code that counts."""
+    async def run(self, listening: Callable[[], None]) -> int:
+        """Serve until the cluster's end and return the exit code that counts.
+
+        ``listening`` is called when the other nodes, and this one's processes, may come.
+        """
         server = await self._nodes.listen() if len(self._spec.nodes) > 1 else None
+        listening()
         try:
             self._nodes.register(self._supervisor.report())
             self._spawn(self._watch_roll_call())
@@ -161,26 +165,26 @@ class Head:
             await asyncio.to_thread(self._driver.declare_tasks, dict(self._served), self._spec.nodes)
 
     async def _watch_roll_call(self) -> None:
-        timeout_s, nodes = self._spec.cluster_timeout_s, self._spec.nodes
-        await asyncio.sleep(timeout_s)
-        missing = self._nodes.roll.missing or tuple(name for rank, name in enumerate(nodes) if rank not in self._told)
-        if missing:
-            doing = "report to the head" if self._nodes.roll.missing else "bring Ray up"
-            self._fail_with(NodesMissingError(", ".join(missing[:20]), len(nodes), timeout_s, doing))
+        await asyncio.sleep(self._spec.cluster_timeout_s)
+        if (overdue := self._nodes.overdue(self._told)) is not None:
+            self._fail_with(overdue)
 
     async def _watch_worlds(self) -> None:
-        version = 0
+        version, phases = 0, dict[str, tuple[int, str]]()
         while True:
             answer = await self._driver.watch(version)
             version = int(answer["version"])
             for world in answer["worlds"]:
+                name, phase = world["name"], (world["generation"], world["phase"])
+                if phases.get(name) != phase:
+                    phases[name] = phase
+                    logger.info("world %s generation %s is %s", name, *phase)
                 if world["failure"] is not None and self._spec.purpose != "up":
-                    cause = f"world {world['name']!r} (generation {world['generation']}) failed: {world['failure']}"
+                    cause = f"world {name!r} (generation {world['generation']}) failed: {world['failure']}"
                     self._fail(cause, JoinError.exit_code, (world["failed"] or {}).get("process_index"))
 
     def _child_ended(self, message: Message) -> None:
-        index, code = message["process_index"], message["code"]
-        first = self._outcome.cause is None
+        index, code, first = message["process_index"], message["code"], self._outcome.cause is None
         decided = self._outcome.ended(index, code)
         if code and (first or decided == code):
             tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""

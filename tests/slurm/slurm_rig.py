@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from rig_commands import Result, Running
+from commands import Result, Running
 from rig_processes import Process, has_in_environment, pid_namespace, processes_in
 from rig_share import Share
 
