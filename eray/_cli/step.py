@@ -13,6 +13,9 @@ from eray._slurm.srun import step_command
 from eray.errors import ConfigurationError, UsageError
 
 RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# srun passes SIGALRM on to its tasks. At SIGTERM, SIGHUP or a second SIGINT it kills the step without a word (22.05.8);
+# SIGUSR1 and SIGUSR2 are the user's, for `sbatch --signal`.
+STOP = signal.SIGALRM
 
 
 def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry_run: bool) -> int:
@@ -33,9 +36,10 @@ def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry
         raise ConfigurationError(
             f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
         ) from exc
-    with _relayed(child):
+    with _relayed(child) as received:
         code = child.wait()
-    return code if code >= 0 else 128 - code
+    code = code if code >= 0 else 128 - code
+    return 128 + received[0] if received and code == 128 + STOP else code
 
 
 def step_of(slurm: SlurmEnvironment, what: str) -> None:
@@ -54,16 +58,15 @@ def step_of(slurm: SlurmEnvironment, what: str) -> None:
 
 
 @contextlib.contextmanager
-def _relayed(child: "subprocess.Popen[bytes]") -> Iterator[None]:
+def _relayed(child: "subprocess.Popen[bytes]") -> Iterator[list[int]]:
     def relay(number: int, _: object) -> None:
-        # srun asks back after one SIGINT; SIGTERM it takes at its word, and ends the step's tasks with it.
-        child.send_signal(signal.SIGTERM if number == signal.SIGINT else number)
+        child.send_signal(signal.SIGTERM if received else STOP)  # a second one means: at once
         received.append(number)
 
     received: list[int] = []
     before = {number: signal.signal(number, relay) for number in RELAYED}
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -18,7 +18,7 @@ from eray.errors import ClusterLostError, ErayError
 
 logger = logging.getLogger(__name__)
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)  # the last from `eray run`, through srun
 HEAD_ACTS_S = 3.0
 EXIT_CLUSTER = ClusterLostError.exit_code
 
