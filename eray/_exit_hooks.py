@@ -47,7 +47,7 @@ class ExitHooks:
         if connection is not None:
             from eray._connection import describe
 
-            connection.fail(describe(connection._about, error))
+            connection.fail(describe(error))
         if isinstance(error, ErayError):
             raise SystemExit(error.exit_code)  # Python takes the code from here
 

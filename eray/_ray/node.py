@@ -9,11 +9,12 @@ from eray._core.nodespec import NodeSpec
 from eray._io import beacon
 from eray._io.channel import Channel
 from eray._io.ward import Ward
-from eray._ray import home
+from eray._ray import home, job_home
 from eray._ray.driver import HeadDriver
 from eray._ray.head import Head
-from eray._ray.supervisor import Message, Supervisor, say
-from eray.errors import ClusterLostError
+from eray._ray.notices import say
+from eray._ray.supervisor import Message, Supervisor
+from eray.errors import ClusterLostError, ErayError
 
 logger = logging.getLogger(__name__)
 
@@ -56,33 +57,46 @@ async def _serve(
     try:
         supervisor = Supervisor(spec, environ, ray_environ, ward)
         await supervisor.listen()
-        listening()
         code = EXIT_CLUSTER
         try:
-            code = await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor)
+            code = await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor, listening)
+        except ErayError as exc:
+            if not supervisor.has_processes:
+                raise
+            supervisor.fail(exc)
+            code = exc.exit_code
         finally:
             await supervisor.stop()
-            if code:
-                await asyncio.to_thread(home.keep_logs, spec)
+            await asyncio.to_thread(_keep_logs, spec, code)
         return code
     finally:
         await asyncio.to_thread(home.clear, spec)
 
 
-async def _lead(spec: NodeSpec, supervisor: Supervisor) -> int:
+def _keep_logs(spec: NodeSpec, code: int) -> None:
+    """Keep the logs of a job; of a cluster of this machine alone only where the cluster failed."""
+    if spec.job is None and code != EXIT_CLUSTER:
+        return
+    kept = job_home.keep_logs(spec)
+    if kept is not None and code == EXIT_CLUSTER:
+        say(f"the logs of node {spec.node} are in {kept}")
+
+
+async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None]) -> int:
     driver = HeadDriver(spec, supervisor.environ)
     head = Head(spec, supervisor, driver)
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, head.finish, 128 + number)
     loading = asyncio.create_task(asyncio.to_thread(driver.load))
-    code = await head.run()
+    code = await head.run(listening)
     await loading
     return code
 
 
-async def _follow(spec: NodeSpec, supervisor: Supervisor) -> int:
+async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None]) -> int:
     """Take part under the head's orders: they end the node, or the loss of the head does."""
+    listening()
     outbox: asyncio.Queue[Message] = asyncio.Queue()
     supervisor.emit = outbox.put_nowait
     loop = asyncio.get_running_loop()
@@ -122,8 +136,7 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor) -> int:
         await channel.close()  # the head waits for it: the node is clean now
         return 0
     error = ClusterLostError(spec.nodes[0], "the head's supervisor is gone", "see the first error of this job")
-    say(str(error))
-    supervisor.handle({"type": "failed", "cause": str(error), "code": error.exit_code, "error": None})
+    supervisor.fail(error)
     return error.exit_code
 
 

@@ -13,6 +13,7 @@ from eray.errors import RayStartError
 POLL_S = 0.02
 TERM_GRACE_S = 2.0
 SETTLE_S = 0.5
+NODE_ID = "*[0-9a-f]"  # hexadecimal; Ray writes NAME.tmp first and renames it
 
 
 class RayNode:
@@ -34,7 +35,7 @@ class RayNode:
         Raises:
             RayStartError: Ray ended, or has none after ``timeout_s``.
         """
-        path = await self._appears("gcs_server_port_*", timeout_s, "its GCS has no port")
+        path = await self._appears(f"gcs_server_port_{NODE_ID}", timeout_s, "its GCS has no port")
         with open(path, encoding="ascii") as stream:
             text = stream.read().strip()
         return int(text)
@@ -48,7 +49,7 @@ class RayNode:
         Raises:
             RayStartError: Ray ended, or is not ready after ``timeout_s``.
         """
-        path = await self._appears("dashboard_agent_listen_port_*", timeout_s, "its raylet is not ready")
+        path = await self._appears(f"dashboard_agent_listen_port_{NODE_ID}", timeout_s, "its raylet is not ready")
         with contextlib.suppress(RayStartError):
             await self._appears("logs/debug_state.txt", SETTLE_S, "")
         return path.rpartition("_")[2]
@@ -98,7 +99,7 @@ class RayNode:
             await asyncio.sleep(POLL_S)
 
     def _failed(self, found: str) -> RayStartError:
-        remedy = f"its logs are in {self._ray_dir}/session_latest/logs and {self._log_path}"
+        remedy = "its logs are kept in the job directory"
         return RayStartError(self._node, f"Ray did not start: {found}; {self.last_lines()}", remedy)
 
 
