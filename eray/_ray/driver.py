@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import platform
 import threading
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._core.nodespec import NODE_FILE, NodeSpec
 from eray._core.timing import Backoff
 from eray._io import files, process
+from eray._ray import job_home
 from eray._ray.commands import driver_variables
 from eray.errors import ClusterLostError, ErayError
 
@@ -144,8 +146,29 @@ class HeadDriver:
                     self._spec.node, f"the coordinator is gone ({type(exc).__name__})", "see the logs of Ray there"
                 ) from exc
 
-    def detach(self) -> None:
-        """Leave Ray before it is stopped; a driver of a dying cluster makes noise."""
+    def publish(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+        """Tell people and the login node how this cluster is reached."""
+        import ray
+
+        spec = self._spec
+        job_home.publish(
+            spec,
+            {
+                "job": spec.job,
+                "key": spec.key,
+                "restart": spec.restart,
+                "gcs_address": ray.get_runtime_context().gcs_address,
+                "dashboard": self._dashboard_url or None,
+                "auth": spec.auth,
+                "versions": {"ray": ray.__version__, "python": platform.python_version()},
+                "nodes": list(nodes),
+            },
+        )
+
+    def close(self) -> None:
+        """Leave Ray before it is stopped: a driver of a dying cluster makes noise."""
+        if self._spec.job is not None and self.shared is None:
+            job_home.withdraw(self._spec)
         if self._client is not None:
             from eray._ray import attach
 

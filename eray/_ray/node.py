@@ -9,9 +9,10 @@ from eray._core.nodespec import NodeSpec
 from eray._io import beacon
 from eray._io.channel import Channel
 from eray._io.ward import Ward
-from eray._ray import home
+from eray._ray import home, job_home
 from eray._ray.driver import HeadDriver
 from eray._ray.head import Head
+from eray._ray.notices import say
 from eray._ray.supervisor import Message, Supervisor
 from eray.errors import ClusterLostError, ErayError
 
@@ -66,11 +67,19 @@ async def _serve(
             code = exc.exit_code
         finally:
             await supervisor.stop()
-            if code:
-                await asyncio.to_thread(home.keep_logs, spec)
+            await asyncio.to_thread(_keep_logs, spec, code)
         return code
     finally:
         await asyncio.to_thread(home.clear, spec)
+
+
+def _keep_logs(spec: NodeSpec, code: int) -> None:
+    """Keep the logs of a job; of a cluster of this machine alone only where the cluster failed."""
+    if spec.job is None and code != EXIT_CLUSTER:
+        return
+    kept = job_home.keep_logs(spec)
+    if kept is not None and code == EXIT_CLUSTER:
+        say(f"the logs of node {spec.node} are in {kept}")
 
 
 async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None]) -> int:

@@ -99,7 +99,7 @@ class RayNode:
             await asyncio.sleep(POLL_S)
 
     def _failed(self, found: str) -> RayStartError:
-        remedy = f"its logs are in {self._ray_dir}/session_latest/logs and {self._log_path}"
+        remedy = "its logs are kept in the job directory"
         return RayStartError(self._node, f"Ray did not start: {found}; {self.last_lines()}", remedy)
 
 
