@@ -3,10 +3,13 @@
 Ray finds out slowly that an address is dead or a token wrong (FACTS R25), so the address is dialled first.
 """
 
+import contextlib
 import importlib
 import logging
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from eray._core.naming import NAMESPACE
@@ -39,13 +42,14 @@ def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver
     if imported_before:
         refresh_authentication()
     try:
-        context = ray.init(
-            address=address,
-            namespace=namespace,
-            log_to_driver=log_to_driver,
-            logging_level=logging.WARNING,
-            configure_logging=False,
-        )
+        with _sigterm_kept():
+            context = ray.init(
+                address=address,
+                namespace=namespace,
+                log_to_driver=log_to_driver,
+                logging_level=logging.WARNING,
+                configure_logging=False,
+            )
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as exc:
         raise RayAttachError(
             node, f"Ray at {address} refuses this process ({type(exc).__name__}: {exc})", "see the logs of Ray there"
@@ -68,6 +72,18 @@ def current_address() -> str | None:
     import ray
 
     return ray.get_runtime_context().gcs_address if ray.is_initialized() else None
+
+
+@contextlib.contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Leave SIGTERM to the program: Ray's own handler would print a stack, and the program's would never run.
+
+    Python sets handlers in the main thread only; elsewhere the caller must do it.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if before is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
 
 
 def refresh_authentication() -> None:
