@@ -5,6 +5,7 @@ import contextlib
 import glob
 import os
 import subprocess
+from collections.abc import Iterable
 
 from eray._core.command import Command
 from eray._io import clock, process
@@ -13,6 +14,7 @@ from eray.errors import RayStartError
 POLL_S = 0.02
 TERM_GRACE_S = 2.0
 SETTLE_S = 0.5
+ASK_S = 1.0
 NODE_ID = "*[0-9a-f]"  # hexadecimal; Ray writes NAME.tmp first and renames it
 
 
@@ -62,12 +64,7 @@ class RayNode:
             name = _program(each.pid)
             if name in ("raylet", "gcs_server"):
                 needed[each.pid] = name
-        gone = asyncio.get_running_loop().create_future()
-        with contextlib.ExitStack() as stack:
-            for pid, name in needed.items():
-                _watch(stack, pid, name, gone)
-            name = str(await gone)
-        return f"{name} of node {self._node} ended"
+        return f"{needed[await _first_gone(needed)]} of node {self._node} ended"
 
     async def stop(self) -> None:
         """End Ray and all it started. SIGTERM first, what is left after two seconds is killed."""
@@ -103,17 +100,33 @@ class RayNode:
         return RayStartError(self._node, f"Ray did not start: {found}; {self.last_lines()}", remedy)
 
 
-def _watch(stack: contextlib.ExitStack, pid: int, name: str, gone: "asyncio.Future[str]") -> None:
+async def _first_gone(pids: Iterable[int]) -> int:
+    """Return the first of ``pids`` that is dead. At once by a pidfd; Linux before 5.3 has none and is asked each second."""
     loop = asyncio.get_running_loop()
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
+    gone: asyncio.Future[int] = loop.create_future()
+
+    def tell(pid: int) -> None:
         if not gone.done():
-            gone.set_result(name)
-        return
-    stack.callback(os.close, descriptor)
-    loop.add_reader(descriptor, lambda: None if gone.done() else gone.set_result(name))
-    stack.callback(loop.remove_reader, descriptor)
+            gone.set_result(pid)
+
+    with contextlib.ExitStack() as stack:
+        for pid in pids:
+            try:
+                descriptor = os.pidfd_open(pid)
+            except ProcessLookupError:
+                return pid
+            except (OSError, AttributeError):
+                break
+            stack.callback(os.close, descriptor)
+            loop.add_reader(descriptor, tell, pid)
+            stack.callback(loop.remove_reader, descriptor)
+        else:
+            return await gone
+    while True:
+        for pid in pids:
+            if not process.is_alive(pid):
+                return pid
+        await asyncio.sleep(ASK_S)
 
 
 def _program(pid: int) -> str:
