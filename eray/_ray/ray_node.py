@@ -101,7 +101,7 @@ class RayNode:
 
 
 async def _first_gone(pids: Iterable[int]) -> int:
-    """Return the first of ``pids`` that is dead. At once by a pidfd; Linux before 5.3 has none and is asked each second."""
+    """Return the first of ``pids`` that is dead: at once by a pidfd; Linux before 5.3 has none and is asked."""
     loop = asyncio.get_running_loop()
     gone: asyncio.Future[int] = loop.create_future()
 
