@@ -5,7 +5,7 @@ import logging
 import os
 import platform
 import threading
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,8 +24,11 @@ WATCH_S = 20.0
 class HeadDriver:
     """Blocking calls, made in threads; Ray is loaded with the first."""
 
-    def __init__(self, spec: NodeSpec, environ: MutableMapping[str, str]) -> None:
-        self._spec, self._environ = spec, environ
+    def __init__(
+        self, spec: NodeSpec, environ: MutableMapping[str, str], attached: Callable[[], object] = lambda: None
+    ) -> None:
+        """``attached`` is called when Ray was initialised in this process."""
+        self._spec, self._environ, self._attached = spec, environ, attached
         self._client: Any = None
         self._dashboard_url = ""
         self._nodes: dict[str, dict[str, Any]] = {}
@@ -54,6 +57,7 @@ class HeadDriver:
 
         self.load()
         self._dashboard_url = attach.attach(gcs_address, node=self._spec.node, log_to_driver=False)
+        self._attached()
         spec = self._spec
         handle = create_coordinator(
             node_id=node.get("ray_node_id"),
@@ -83,6 +87,7 @@ class HeadDriver:
                 assert self.shared is not None
                 self.load()
                 attach.attach(self.shared["gcs_address"], node=self._spec.node, log_to_driver=False)
+                self._attached()
                 handle = find_coordinator()
                 if handle is None:
                     raise ClusterLostError(name, "the job's cluster has no coordinator", "see the log of `eray up`")

@@ -32,7 +32,7 @@ def test_srun_task_that_never_connects_is_named_by_all_others(rig: Rig) -> None:
 def test_srun_task_killed_ends_the_others_with_the_cause(rig: Rig, how: str, cause: str) -> None:
     result = rig.srun(["-N2", "-n2", "--ntasks-per-node=1", "python", FAIL, "1", how])
     assert seconds_since_failure(result.output) < 5
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert result.returncode == 137, result.output
     assert re.search(f"^eray: {cause}", result.output, re.M), result.output
     assert "node01: task 0: Exited with exit code 5" in result.output
@@ -41,7 +41,7 @@ def test_srun_task_killed_ends_the_others_with_the_cause(rig: Rig, how: str, cau
 def test_srun_task_raises_ends_the_others_with_the_cause(rig: Rig) -> None:
     result = rig.srun(["-N2", "-n3", "python", FAIL, "2", "raise"])
     assert seconds_since_failure(result.output) < 5
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert result.returncode == 5, result.output
     cause = r"^eray: .*process 2 on node02 \(pid \d+\) raised ValueError: no such layer"
     assert re.search(cause, result.output, re.M), result.output
@@ -54,7 +54,7 @@ def test_run_process_ends_with_7_over_two_nodes(rig: Rig) -> None:
     job = rig.sbatch(f"eray run --processes-per-node 2 -- python {FAIL} 2 code; echo code $?", "-N2").wait()
     assert time.monotonic() - started < 60
     assert seconds_since_failure(job.output) < 10
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert "code 7\n" in job.output
     assert re.search(r"^eray: process 2 on node02 \(pid \d+\) ended with code 7; its last lines:$", job.output, re.M)
     assert job.output.count("the last words of the program") == 2
@@ -63,6 +63,6 @@ def test_run_process_ends_with_7_over_two_nodes(rig: Rig) -> None:
 def test_run_process_killed_over_two_nodes_ends_with_137(rig: Rig) -> None:
     job = rig.sbatch(f"eray run -- python {FAIL} 1 killed", "-N2").wait()
     assert seconds_since_failure(job.output) < 10
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert (job.state, job.exit_code) == ("FAILED", 137)
     assert re.search(r"^eray: process 1 on node02 \(pid \d+\) was killed \(SIGKILL, 137\)", job.output, re.M)

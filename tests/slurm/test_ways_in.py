@@ -19,27 +19,27 @@ def expect_hello(output: str, nodes: list[str]) -> None:
 
 def test_srun_tasks_hello(rig: Rig) -> None:
     result = rig.srun(["-N2", "--ntasks-per-node=2", "python", HELLO]).check()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     expect_hello(result.stdout, ["node01", "node01", "node02", "node02"])
 
 
 def test_sbatch_eray_run_hello(rig: Rig) -> None:
     job = rig.sbatch(f"eray run --processes-per-node 2 -- python {HELLO}", "-N2").wait()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert (job.state, job.exit_code) == ("COMPLETED", 0), job.output
     expect_hello(job.output, ["node01", "node01", "node02", "node02"])
 
 
 def test_srun_eray_run_is_the_step_itself(rig: Rig) -> None:
     result = rig.srun(["-N2", "-n2", "--ntasks-per-node=1", "eray", "run", "--", "python", WHO]).check()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert read_world(result.output).places == [("node01", 0), ("node02", 0)]
 
 
 def test_salloc_shell_gpus_per_task_run_counts_each_nodes_gpus(rig: Rig) -> None:
     options = ["-N2", "--ntasks-per-node=2", "--gpus-per-task=1"]
     result = rig.salloc(options, f"JAX_PLATFORMS=cpu eray run --processes-per-node 2 -- python {WHO}").check()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     world = read_world(result.output)
     assert world.places == [("node01", 0), ("node01", 1), ("node02", 0), ("node02", 1)]
     assert world.devices == [("split", [0]), ("split", [1])] * 2
@@ -48,7 +48,7 @@ def test_salloc_shell_gpus_per_task_run_counts_each_nodes_gpus(rig: Rig) -> None
 
 def test_srun_tasks_uneven_over_three_nodes(rig: Rig) -> None:
     result = rig.srun(["-N3", "-n5", "python", WHO]).check()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     world = read_world(result.output)
     assert world.places == [("node01", 0), ("node01", 1), ("node01", 2), ("node02", 0), ("node03", 0)]
     assert world.nodes == ["node01", "node02", "node03"]
@@ -57,7 +57,7 @@ def test_srun_tasks_uneven_over_three_nodes(rig: Rig) -> None:
 def test_srun_tasks_cyclic_share_the_nodes_gpus(rig: Rig) -> None:
     options = ["-N2", "--ntasks-per-node=2", "--gpus-per-node=4", "-m", "cyclic"]
     result = rig.srun([*options, "python", WHO], JAX_PLATFORMS="cpu").check()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     world = read_world(result.output)
     assert world.places == [("node01", 0), ("node02", 0), ("node01", 1), ("node02", 1)]
     assert world.devices == [("split", [0, 1]), ("split", [0, 1]), ("split", [2, 3]), ("split", [2, 3])]
@@ -67,7 +67,7 @@ def test_srun_tasks_arbitrary_process_0_off_the_head(rig: Rig) -> None:
     hosts = rig.share.out / "hosts"
     hosts.write_text("node02\nnode01\nnode02\n")
     result = rig.srun(["-N2", "-n3", "-m", "arbitrary", "python", WHO], SLURM_HOSTFILE=str(hosts)).check()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     world = read_world(result.output)
     assert world.places == [("node02", 0), ("node01", 0), ("node02", 1)]
     assert world.nodes == ["node01", "node02"]
@@ -79,7 +79,7 @@ def test_job_array_elements_at_the_same_time_are_worlds_of_their_own(rig: Rig) -
     meeting.chmod(0o777)
     script = f"export MEET={shlex.quote(str(meeting))}:2\nsrun python {WHO}"
     job = rig.sbatch(script, "-N2", "-n2", "--ntasks-per-node=1", "--array=0-1").wait()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert (job.state, job.exit_code) == ("COMPLETED", 0), job.output
     worlds = read_worlds(job.output)
     assert [world.places for world in worlds] == [[("node01", 0), ("node02", 0)]] * 2
@@ -89,7 +89,7 @@ def test_job_array_elements_at_the_same_time_are_worlds_of_their_own(rig: Rig) -
 def test_het_job_one_step_over_both_components_and_eray_run(rig: Rig) -> None:
     script = f"srun --het-group=0,1 python {WHO} || exit\neray run -- python {WHO}"
     job = rig.sbatch(script, "-N1", "-n1", ":", "-N2", "-n2").wait()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert (job.state, job.exit_code) == ("COMPLETED", 0), job.output
     worlds = read_worlds(job.output)
     assert [world.places for world in worlds] == [[("node01", 0), ("node02", 0), ("node03", 0)]] * 2
@@ -97,7 +97,7 @@ def test_het_job_one_step_over_both_components_and_eray_run(rig: Rig) -> None:
 
 def test_srun_tasks_as_root(rig: Rig) -> None:
     result = rig.srun(["-N2", "python", WHO], user="root").check()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert read_world(result.output).places == [("node01", 0), ("node02", 0)]
     assert not os.path.exists("/root/.eray/jobs")
 
@@ -113,7 +113,7 @@ def test_eray_up_serves_the_steps_of_its_job(rig: Rig) -> None:
         kill $up; wait $up; echo "eray up ended with $?"
     """
     job = rig.sbatch(script, "-N2", "-n2").wait()
-    print(result.output if "result" in dir() else job.output); expect_nothing_left(rig)
+    expect_nothing_left(rig)
     assert (job.state, job.exit_code) == ("COMPLETED", 0), job.output
     world = read_world(job.output)
     assert world.places == [("node01", 0), ("node02", 0)]
