@@ -21,5 +21,6 @@ def without_dashboard(parameters: Any, head: bool) -> None:
     without_client_server(parameters, head)
     from ray._private import node
 
-    if hasattr(node.Node, "start_api_server"):
-        node.Node.start_api_server = lambda self, **options: None
+    kind: Any = node.Node
+    if hasattr(kind, "start_api_server"):
+        kind.start_api_server = lambda self, **options: None
