@@ -48,7 +48,8 @@ class RayNode:
         Raises:
             RayStartError: Ray ended, or is not ready after ``timeout_s``.
         """
-        path = await self._appears("dashboard_agent_listen_port_*", timeout_s, "its raylet is not ready")
+        for agent in ("runtime_env_agent_port_*", "dashboard_agent_listen_port_*"):
+            path = await self._appears(agent, timeout_s, "its raylet is not ready")
         with contextlib.suppress(RayStartError):
             await self._appears("logs/debug_state.txt", SETTLE_S, "")
         return path.rpartition("_")[2]
