@@ -89,9 +89,11 @@ class RayNode:
         deadline = clock.monotonic() + timeout_s
         while True:
             # The globbed directory is a link that Ray renews, so that an earlier session's file is never found.
+            # Ray writes a port's file under another name, ending in .tmp, and renames it.
             found = glob.glob(os.path.join(self._ray_dir, "session_latest", pattern))
-            if found and os.path.getsize(found[0]):
-                return found[0]
+            whole = [path for path in found if not path.endswith(".tmp")]
+            if whole and os.path.getsize(whole[0]):
+                return whole[0]
             if self._child is not None and (code := self._child.poll()) is not None:
                 raise self._failed(f"`ray start` {process.exit_words(code)}")
             if clock.monotonic() >= deadline:
