@@ -2,14 +2,17 @@
 
 import os
 import socket
+import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eray._bringup import Site
 from eray._core import naming
-from eray._core.nodespec import NODE_FILE
+from eray._core.nodespec import NODE_FILE, SOCKET_NAME
 from eray._identity import read_site
 from eray._io import files
+from eray._reach import await_ready, open_link
 from eray.errors import ClusterLostError, RayAttachError
 
 if TYPE_CHECKING:
@@ -37,8 +40,8 @@ class Cluster:
 def attach() -> Cluster:
     """Attach this process to its cluster as a driver.
 
-    That is the Ray of this process or of RAY_ADDRESS where there is one, else the cluster of the process that
-    ``eray run`` started, else that of the Slurm job around it.
+    That is the Ray of this process or of RAY_ADDRESS where there is one, else the cluster of the ``eray run`` that
+    started this process, when it is ready, else that of the Slurm job around it.
 
     Raises:
         RayAttachError: there is no cluster, or it cannot be reached.
@@ -53,7 +56,7 @@ def attach() -> Cluster:
     if ray_attach.current_address() is not None or environ.get("RAY_ADDRESS"):
         address, _ = foreign.attach(environ.get("RAY_ADDRESS") or None)
     else:
-        about = _node_file(environ)
+        about = _access(read_site(environ))
         environ.update(driver_variables(about["auth"], about["token_path"]))
         address = about["gcs_address"]
         ray_attach.attach(address, node=socket.gethostname())
@@ -72,14 +75,30 @@ def coordinator() -> Any:
     return attach().coordinator
 
 
-def _node_file(environ: MutableMapping[str, str]) -> dict[str, Any]:
-    site = read_site(environ)
+def _access(site: Site) -> dict[str, Any]:
+    """Return how Ray is reached: from the supervisor that started this process, or from the job's file."""
+    run_dir = site.settings.run_dir
+    if run_dir is None:
+        return _node_file(site)
+    node = site.slurm.node_name or socket.gethostname()
+    # `eray run` starts its processes beside Ray: the cluster may not be ready yet.
+    link = open_link(os.path.join(run_dir, SOCKET_NAME), node)
+    try:
+        link.send({"type": "hello", "world": None, "process_index": None})
+        _, ready = await_ready(link, node, site.settings.cluster_timeout_s, _say)
+        link.send({"type": "left"})
+    finally:
+        link.close()
+    return ready
+
+
+def _node_file(site: Site) -> dict[str, Any]:
     settings, job = site.settings, site.slurm.job
-    directories = [settings.run_dir] if settings.run_dir else []
+    directories = []
     if job is not None:
         keys = [naming.cluster_key(job.id, job.step)] if job.step else []
         keys.append(naming.cluster_key(job.id, None))
-        directories += [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]
+        directories = [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]
     for directory in directories:
         about = files.read_json(os.path.join(directory, NODE_FILE))
         if about is not None:
@@ -88,3 +107,7 @@ def _node_file(environ: MutableMapping[str, str]) -> dict[str, Any]:
     raise RayAttachError(
         socket.gethostname(), looked, "start one by `eray up` or `eray run`, or set RAY_ADDRESS to its host:port"
     )
+
+
+def _say(text: str) -> None:
+    print(f"eray: {text}", file=sys.stderr, flush=True)

@@ -59,7 +59,6 @@ def step_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeS
         ports=naming.candidate_ports(job.cluster, key, job.restart, settings.port_range),
         token=naming.cluster_token(secret, job.cluster, key, job.restart),
         fingerprint=naming.secret_fingerprint(secret),
-        job_dir=naming.job_directory(os.path.expanduser(settings.state_dir), job.cluster, job.id),
         world=world,
         shared_run_dir=job_run_dir if purpose == "tasks" else None,
     )
@@ -81,7 +80,6 @@ def local_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> Node
         ports=(),
         token=secrets.token_hex(32),
         fingerprint="",
-        job_dir=None,
         world=world,
         shared_run_dir=None,
     )
@@ -138,7 +136,6 @@ def _spec(
     ports: tuple[int, ...],
     token: str,
     fingerprint: str,
-    job_dir: str | None,
     world: WorldSpec | None,
     shared_run_dir: str | None,
 ) -> NodeSpec:
@@ -173,7 +170,7 @@ def _spec(
         tmpdir=settings.tmpdir,
         run_dir=run_dir,
         ray_dir=naming.ray_temp_directory(run_dir),
-        job_dir=job_dir,
+        state_dir=os.path.abspath(os.path.expanduser(settings.state_dir)),
         interface=settings.interface,
         cpus=slurm.cpus_on_node or len(os.sched_getaffinity(0)),
         memory_bytes=_memory_bytes(slurm),

@@ -5,10 +5,10 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from eray._core.membership import Membership
 from eray._io.link import Link
 from eray.errors import ClusterLostError, ConnectionStateError, ErayError, WorldFailedError
 
@@ -19,26 +19,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REPORT_S = 5.0
+ECHO_S = 2.0
+"""How long process 0, which serves JAX, waits until the others have heard of its failure."""
 PARTING_S = 2.0
 CLEARED_S = 8.0
 """How long the last process of a node waits for its supervisor to stop Ray and clear the run directory."""
-
-
-@dataclass(frozen=True)
-class Membership:
-    """The facts of a connection, as the coordinator decided them."""
-
-    world: str
-    generation: int
-    process_index: int
-    process_count: int
-    local_device_ids: tuple[int, ...] | None
-    device_rule: str | None
-    coordinator_address: str | None
-    node: dict[str, Any]
-    stays_until_all_left: bool
-    drain_timeout_s: float
-    alone: bool
 
 
 class Connection:
@@ -67,6 +52,7 @@ class Connection:
         self._closing = threading.Lock()
         self._failure: str | None = None
         self._passes: dict[str, int] = {}
+        self._echo = threading.Event()
         self._parting, self._cleared, self._is_last = threading.Event(), threading.Event(), False
         self._shutdown_jax, self._detach_ray = shutdown_jax, detach_ray
 
@@ -132,11 +118,16 @@ class Connection:
         if self._about.alone:
             self.close()  # nobody else has to hear of it
         elif self._begin_close():
+            about = self._about
+            if about.process_index != 0:
+                self._shutdown_jax()  # the others leave at the news, process 0 too: a client that is cut off aborts
             if self._failure is None:
                 self._report("failed", cause)
+                if about.process_index == 0:
+                    self._echo.wait(ECHO_S)
             self._detach_ray()
             if self._link is not None:
-                self._link.leave_failed(cause, WorldFailedError.exit_code)
+                self._link.leave_failed(f"{about.name}: {cause}", WorldFailedError.exit_code)
 
     def __enter__(self) -> "Connection":
         return self
@@ -147,7 +138,7 @@ class Connection:
         if error is None or (isinstance(error, SystemExit) and not error.code):
             self.close()
         else:
-            self.fail(describe(self._about, error))
+            self.fail(describe(error))
 
     def __repr__(self) -> str:
         about = self._about
@@ -158,6 +149,7 @@ class Connection:
 
     def on_failed(self, cause: str, code: int) -> None:
         """Take the news that the world or the cluster failed: end this process, or mark it where it is alone."""
+        self._echo.set()
         if self._closed or self._pid != os.getpid():
             return
         self._failure = cause
@@ -204,7 +196,12 @@ class Connection:
         about = self._about
         try:
             self._client.await_stage(
-                about.world, about.generation, about.process_index, "left", timeout_s=about.drain_timeout_s
+                about.world,
+                about.generation,
+                about.process_index,
+                "left",
+                timeout_s=about.drain_timeout_s,
+                progress=lambda text: print(f"eray: {text}", file=sys.stderr, flush=True),
             )
         except ErayError as exc:
             logger.warning("process %s leaves before all others: %s", about.process_index, exc)
@@ -230,7 +227,7 @@ class Connection:
             raise WorldFailedError(self._about.world, self._about.generation, self._failure)
 
 
-def describe(about: Membership, error: BaseException) -> str:
-    """Return a failure of this process as the other processes will read it."""
+def describe(error: BaseException) -> str:
+    """Return a failure of this process as the other processes will read it after its name."""
     what = f"exits with {error.code!r}" if isinstance(error, SystemExit) else f"raised {type(error).__name__}: {error}"
-    return f"process {about.process_index} on {about.node.get('name')} (pid {os.getpid()}) {what[:500]}"
+    return f"{what[:500]} (pid {os.getpid()})"

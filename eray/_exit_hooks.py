@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
+_FORK_ENDS = (
+    "eray: a fork of a connected process must end by os._exit(), as those of multiprocessing do: Python's own end "
+    "would hang in Ray and JAX, or take the world down; it ends with code 1"
+)
+
 
 class ExitHooks:
     """Installed once a process: an uncaught error fails the world, an end without one leaves it."""
@@ -42,14 +47,21 @@ class ExitHooks:
         if connection is not None:
             from eray._connection import describe
 
-            connection.fail(describe(connection._about, error))
+            connection.fail(describe(error))
         if isinstance(error, ErayError):
             raise SystemExit(error.exit_code)  # Python takes the code from here
 
     def _leave(self) -> None:
         connection = self._current()
-        if connection is not None:
-            connection.close()
+        if connection is None:
+            return
+        if connection._pid != os.getpid():
+            # What follows in Python's end, Ray's and JAX's exit hooks and destructors, hangs in a fork, whose threads
+            # are gone, or ends JAX's service under all processes of the world (seen with Ray 2.60, JAX 0.10.2).
+            print(_FORK_ENDS, file=sys.stderr, flush=True)
+            sys.stdout.flush()
+            os._exit(1)
+        connection.close()
 
     def _forked(self) -> None:
         connection = self._current()

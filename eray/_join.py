@@ -8,7 +8,8 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eray._connection import Connection, Membership
+from eray._connection import Connection
+from eray._core.membership import Membership
 from eray._core.timing import Deadline
 from eray._identity import Identity, identify, read_site
 from eray._io import clock
@@ -71,9 +72,6 @@ class Join:
             raise
 
     def _supervised_access(self, identity: Identity) -> Access:
-        from eray._ray import attach
-        from eray._ray.commands import driver_variables
-
         if identity.spec is not None:
             spec = identity.spec()
             node, link = spec.node, reach(spec, self._environ, identity.step_cpus, self._cluster_timeout_s)
@@ -81,6 +79,16 @@ class Join:
             assert identity.socket_path is not None
             node = self._site.slurm.node_name or socket.gethostname()
             link = open_link(identity.socket_path, node)
+        try:
+            return self._hear(identity, link, node)
+        except ErayError as exc:
+            link.leave_failed(str(exc), exc.exit_code)
+            raise
+
+    def _hear(self, identity: Identity, link: Link, node: str) -> Access:
+        from eray._ray import attach
+        from eray._ray.commands import driver_variables
+
         hello = {"world": identity.world, "process_index": identity.process_index}
         link.send({"type": "hello", **hello, "indexes_on_node": identity.indexes_on_node})
         welcome, ready = await_ready(link, node, self._cluster_timeout_s, _say)

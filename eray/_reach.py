@@ -41,7 +41,7 @@ def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | Non
                 return Link.open(spec.socket_path, spec.node)
             except OSError:
                 _start(spec, environ, cpus)
-            return Link.open(spec.socket_path, spec.node)
+            return open_link(spec.socket_path, spec.node)
     except Timeout:
         raise ClusterLostError(
             spec.node, f"another process starts this node's supervisor since {timeout_s:g} s", "look at its output"
@@ -49,7 +49,7 @@ def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | Non
 
 
 def open_link(path: str, node: str) -> Link:
-    """Return the line to the supervisor that started this process.
+    """Return the line to a supervisor that listens.
 
     Raises:
         ClusterLostError: it is gone.
@@ -58,7 +58,7 @@ def open_link(path: str, node: str) -> Link:
         return Link.open(path, node)
     except OSError as exc:
         raise ClusterLostError(
-            node, f"the supervisor that started this process does not answer ({exc.strerror})", "see its last messages"
+            node, f"its supervisor does not answer ({exc.strerror})", "see its last messages"
         ) from exc
 
 

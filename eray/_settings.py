@@ -42,7 +42,9 @@ class Settings:
     )
     cluster_timeout_s: float = _row("ERAY_CLUSTER_TIMEOUT_S", "seconds", 300.0, "for all nodes to be up")
     join_timeout_s: float = _row("ERAY_JOIN_TIMEOUT_S", "seconds", 300.0, "for all processes to join and start JAX")
-    drain_timeout_s: float = _row("ERAY_DRAIN_TIMEOUT_S", "seconds", 30.0, "for all processes to leave, on the way out")
+    drain_timeout_s: float = _row(
+        "ERAY_DRAIN_TIMEOUT_S", "seconds", 300.0, "for all processes to leave, on the way out"
+    )
     log: str = _row("ERAY_LOG", "debug|info|warning|error", "warning", "verbosity on stderr")
     world: str | None = _row("ERAY_WORLD", "text", None, "name of the world to join")
     generation: int | None = _row("ERAY_GENERATION", "count", None, "set by `eray run`: the world's life")

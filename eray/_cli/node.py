@@ -28,7 +28,7 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     try:
         code = supervise(spec, environ, ray_environment(environ), listening=lambda: _answer({"listening": True}))
     except ErayError as exc:
-        _answer({"error": {"type": type(exc).__name__, "args": list(exc.args)}})
+        _answer({"error": {"type": type(exc).__name__, "args": list(exc.args)}})  # unheard where it listened before
         code = exc.exit_code
     sys.stderr.flush()
     os._exit(code)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import MutableMapping
 
 from eray._bringup import Site, local_spec, ray_environment, step_spec
-from eray._cli.step import run_step, step_of
+from eray._cli.step import add_step_arguments, run_step, step_of
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._settings import Settings
 from eray._slurm.environment import SHELLS, Mode, SlurmEnvironment, read_environment
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--devices-per-process", type=_count, metavar="D", help="devices of each process; on CPUs JAX makes that many"
     )
     parser.add_argument("--dry-run", action="store_true", help="print what would be started")
+    add_step_arguments(parser)
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD …", help="the program of each process")
 
 
@@ -48,14 +49,14 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     if args.dry_run:
         _print(spec)
         return 0
-    return serve(spec, environ)
+    return serve(spec, environ, led=args.led)
 
 
-def serve(spec: NodeSpec, environ: MutableMapping[str, str]) -> int:
+def serve(spec: NodeSpec, environ: MutableMapping[str, str], *, led: bool) -> int:
     """Serve a node until its cluster ends; does not return to Python's own exit, where Ray would wait for the dead."""
     from eray._ray.node import supervise
 
-    code = supervise(spec, environ, ray_environment(environ))
+    code = supervise(spec, environ, ray_environment(environ), led=led)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

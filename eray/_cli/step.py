@@ -1,6 +1,8 @@
 """Start ``eray`` once on every node of the allocation, by one srun step, and pass on its output, signals and code."""
 
+import argparse
 import contextlib
+import os
 import secrets
 import signal
 import subprocess
@@ -13,6 +15,7 @@ from eray._slurm.srun import step_command
 from eray.errors import ConfigurationError, UsageError
 
 RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LED = "--led"
 
 
 def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry_run: bool) -> int:
@@ -20,7 +23,7 @@ def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry
 
     The step gets a random ERAY_SECRET where none is set, so that nodes need no common home.
     """
-    argv = [sys.executable, "-m", "eray", name, *words]
+    argv = [sys.executable, "-m", "eray", name, LED, *words]
     command = step_command(read_allocation(environ), argv, environ)
     if dry_run:
         print(command)
@@ -28,7 +31,7 @@ def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry
     env = {"ERAY_SECRET": secrets.token_hex(32)} | command.env
     try:
         # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
-        child = subprocess.Popen(command.argv, env=env, start_new_session=True)
+        child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)
     except OSError as exc:
         raise ConfigurationError(
             f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
@@ -36,6 +39,11 @@ def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry
     with _relayed(child):
         code = child.wait()
     return code if code >= 0 else 128 - code
+
+
+def add_step_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what ``run_step`` says to its tasks: that its word comes on standard input."""
+    parser.add_argument(LED, action="store_true", help=argparse.SUPPRESS)
 
 
 def step_of(slurm: SlurmEnvironment, what: str) -> None:
@@ -55,12 +63,18 @@ def step_of(slurm: SlurmEnvironment, what: str) -> None:
 
 @contextlib.contextmanager
 def _relayed(child: "subprocess.Popen[bytes]") -> Iterator[None]:
-    def relay(number: int, _: object) -> None:
-        # srun asks back after one SIGINT; SIGTERM it takes at its word, and ends the step's tasks with it.
-        child.send_signal(signal.SIGTERM if number == signal.SIGINT else number)
-        received.append(number)
-
+    """Pass signals on by srun's standard input (``_ray/signals``); a second one ends the step at once."""
     received: list[int] = []
+
+    def relay(number: int, _: object) -> None:
+        assert child.stdin is not None
+        received.append(number)
+        if len(received) > 1:
+            child.terminate()
+            return
+        with contextlib.suppress(OSError):  # srun has ended meanwhile
+            os.write(child.stdin.fileno(), b"%d\n" % number)
+
     before = {number: signal.signal(number, relay) for number in RELAYED}
     try:
         yield

@@ -5,7 +5,7 @@ from collections.abc import MutableMapping
 
 from eray._bringup import Site, local_spec, step_spec
 from eray._cli.run import serve
-from eray._cli.step import run_step, step_of
+from eray._cli.step import add_step_arguments, run_step, step_of
 from eray._settings import Settings
 from eray._slurm.environment import SHELLS, Mode, read_environment
 from eray._slurm.membership import foreign_error
@@ -15,6 +15,7 @@ from eray.errors import UsageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--dry-run", action="store_true", help="print what would be started")
+    add_step_arguments(parser)
 
 
 def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
@@ -35,4 +36,4 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     if args.dry_run:
         print(f"a Ray node on {spec.node}, head {spec.nodes[0]}, key {spec.key}")
         return 0
-    return serve(spec, environ)
+    return serve(spec, environ, led=args.led)

@@ -50,7 +50,7 @@ class NodeSpec:
     tmpdir: str
     run_dir: str
     ray_dir: str
-    job_dir: str | None
+    state_dir: str
     interface: str | None
     cpus: int
     memory_bytes: int | None

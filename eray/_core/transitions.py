@@ -118,7 +118,8 @@ def end(world: WorldState | None, event: ProcessFailed | ProcessDied, now: float
         if member.stage == Stage.LEFT:
             return world
     verb = "" if not died else " died" if member is not None else " ended before it joined"
-    cause = f"process {index} on {world.node_of(index) or 'an unknown node'}{verb}: {event.cause}"
+    who = f"process {index} on {world.node_of(index) or 'an unknown node'}"
+    cause = event.cause if event.cause.startswith(who) else f"{who}{verb}: {event.cause}"
     return failed(world, _failure(world, index, cause, now, event.code if isinstance(event, ProcessDied) else None))
 
 

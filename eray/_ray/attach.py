@@ -11,6 +11,7 @@ from typing import Any
 
 from eray._core.naming import NAMESPACE
 from eray._io import net
+from eray._io.signals import kept_sigterm
 from eray.errors import RayAttachError
 
 DIAL_S = 3.0
@@ -39,13 +40,14 @@ def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver
     if imported_before:
         refresh_authentication()
     try:
-        context = ray.init(
-            address=address,
-            namespace=namespace,
-            log_to_driver=log_to_driver,
-            logging_level=logging.WARNING,
-            configure_logging=False,
-        )
+        with kept_sigterm():
+            context = ray.init(
+                address=address,
+                namespace=namespace,
+                log_to_driver=log_to_driver,
+                logging_level=logging.WARNING,
+                configure_logging=False,
+            )
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as exc:
         raise RayAttachError(
             node, f"Ray at {address} refuses this process ({type(exc).__name__}: {exc})", "see the logs of Ray there"

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import os
+import platform
 import threading
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +13,7 @@ from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._core.nodespec import NODE_FILE, NodeSpec
 from eray._core.timing import Backoff
 from eray._io import files, process
+from eray._ray import job_home
 from eray._ray.commands import driver_variables
 from eray.errors import ClusterLostError, ErayError
 
@@ -22,8 +24,11 @@ WATCH_S = 20.0
 class HeadDriver:
     """Blocking calls, made in threads; Ray is loaded with the first."""
 
-    def __init__(self, spec: NodeSpec, environ: MutableMapping[str, str]) -> None:
-        self._spec, self._environ = spec, environ
+    def __init__(
+        self, spec: NodeSpec, environ: MutableMapping[str, str], attached: Callable[[], object] = lambda: None
+    ) -> None:
+        """``attached`` is called when Ray was initialised in this process."""
+        self._spec, self._environ, self._attached = spec, environ, attached
         self._client: Any = None
         self._dashboard_url = ""
         self._nodes: dict[str, dict[str, Any]] = {}
@@ -52,6 +57,7 @@ class HeadDriver:
 
         self.load()
         self._dashboard_url = attach.attach(gcs_address, node=self._spec.node, log_to_driver=False)
+        self._attached()
         spec = self._spec
         handle = create_coordinator(
             node_id=node.get("ray_node_id"),
@@ -81,6 +87,7 @@ class HeadDriver:
                 assert self.shared is not None
                 self.load()
                 attach.attach(self.shared["gcs_address"], node=self._spec.node, log_to_driver=False)
+                self._attached()
                 handle = find_coordinator()
                 if handle is None:
                     raise ClusterLostError(name, "the job's cluster has no coordinator", "see the log of `eray up`")
@@ -144,8 +151,29 @@ class HeadDriver:
                     self._spec.node, f"the coordinator is gone ({type(exc).__name__})", "see the logs of Ray there"
                 ) from exc
 
-    def detach(self) -> None:
-        """Leave Ray before it is stopped; a driver of a dying cluster makes noise."""
+    def publish(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+        """Tell people and the login node how this cluster is reached."""
+        import ray
+
+        spec = self._spec
+        job_home.publish(
+            spec,
+            {
+                "job": spec.job,
+                "key": spec.key,
+                "restart": spec.restart,
+                "gcs_address": ray.get_runtime_context().gcs_address,
+                "dashboard": self._dashboard_url or None,
+                "auth": spec.auth,
+                "versions": {"ray": ray.__version__, "python": platform.python_version()},
+                "nodes": list(nodes),
+            },
+        )
+
+    def close(self) -> None:
+        """Leave Ray before it is stopped: a driver of a dying cluster makes noise."""
+        if self._spec.job is not None and self.shared is None:
+            job_home.withdraw(self._spec)
         if self._client is not None:
             from eray._ray import attach
 

@@ -6,7 +6,7 @@ failure is kept and said once.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -14,10 +14,12 @@ from eray import errors
 from eray._core.nodespec import NodeSpec
 from eray._core.outcome import Outcome
 from eray._core.rollcall import NodeReport
+from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
-from eray._ray.supervisor import Message, Supervisor, say
-from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, NodesMissingError
+from eray._ray.notices import fault, say
+from eray._ray.supervisor import Message, Supervisor
+from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +42,7 @@ class Head:
             lost=self._node_lost,
             spawn=self._spawn,
         )
-        self._gcs_address: str | None = None
-        self._started: set[int] = set()
-        self._ready: dict[int, dict[str, Any]] = {}
-        self._told: set[int] = set()
+        self._bring_up = BringUp(spec, driver, self._nodes, self._spawn)
         self._complete = False
         self._served: dict[int, Message] = {}
         self._idle: set[int] = set()
@@ -52,12 +51,17 @@ class Head:
         self._tasks: set[asyncio.Task[None]] = set()
         supervisor.emit = lambda message: self.handle(0, message)
 
-    async def run(self) -> int:
-        """Serve until the cluster's end and return the exit code that counts."""
+    async def run(self, listening: Callable[[], None]) -> int:
+        """Serve until the cluster's end and return the exit code that counts.
+
+        ``listening`` is called when the other nodes, and this one's processes, may come.
+        """
         server = await self._nodes.listen() if len(self._spec.nodes) > 1 else None
+        listening()
         try:
             self._nodes.register(self._supervisor.report())
             self._spawn(self._watch_roll_call())
+            self._spawn(self._watch_worlds())
             code = await self._result
             await self._take_down()
         finally:
@@ -77,11 +81,9 @@ class Head:
         kind = message["type"]
         logger.info("node %s: %s", rank, kind)
         if kind == "gcs":
-            self._gcs_address = message["gcs_address"]
-            for report in self._nodes.roll.reports:
-                self._start_ray(report)
+            self._bring_up.gcs_is_up(message["gcs_address"])
         elif kind == "ray-ready":
-            self._spawn(self._node_ready(rank, message["node"]))
+            self._spawn(self._bring_up.node_is_up(rank, message["node"]))
         elif kind == "ray-lost":
             self._fail(message["reason"], ClusterError.exit_code)
         elif kind == "error":
@@ -95,7 +97,7 @@ class Head:
         elif kind == "busy":
             self._served[rank] = message
             self._idle.discard(rank)
-            self._spawn(self._tell_layout())
+            self._spawn(self._bring_up.tell_layout(self._served))
         elif kind == "idle":
             self._idle.add(rank)
             self._end_when_idle()
@@ -107,7 +109,7 @@ class Head:
         if roll.problem is not None:
             self._fail_with(roll.problem)
             return
-        self._start_ray(report)
+        self._bring_up.start(report)
         if roll.complete and not self._complete:
             self._complete = True
             logger.info("roll-call complete")
@@ -119,56 +121,14 @@ class Head:
         if rank not in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
             self._fail(f"node {name} is lost: its supervisor does not answer any more", ClusterError.exit_code)
 
-    def _start_ray(self, report: NodeReport) -> None:
-        rank = report.node_rank
-        if rank in self._started:
-            return
-        if self._driver.shared is not None:
-            self._started.add(rank)
-            self._spawn(self._use_shared(rank, report.name))
-        elif rank == 0 or self._gcs_address is not None:
-            self._started.add(rank)
-            self._nodes.send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
-
-    async def _use_shared(self, rank: int, name: str) -> None:
-        """Let a node of a step use the job's own cluster, whose supervisor is there already."""
-        node = await asyncio.to_thread(self._driver.shared_node, name)
-        self._told.add(rank)
-        self._nodes.send(rank, {"type": "ready", **(self._driver.shared or {}), "node": node})
-        await self._tell_layout()
-
-    async def _node_ready(self, rank: int, node: dict[str, Any]) -> None:
-        self._ready[rank] = node
-        if rank == 0:
-            assert self._gcs_address is not None
-            await asyncio.to_thread(self._driver.create, self._gcs_address, node)
-            logger.info("the coordinator answers")
-            self._spawn(self._watch_worlds())
-        if not self._driver.is_up:
-            return
-        for each in sorted(self._ready.keys() - self._told):
-            self._told.add(each)
-            await asyncio.to_thread(self._driver.add_node, self._ready[each])
-            self._nodes.send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._ready[each]})
-        await self._tell_layout()
-        if self._spec.purpose == "up" and len(self._told) == len(self._spec.nodes):
-            print(self._driver.exports(), flush=True)
-
-    async def _tell_layout(self) -> None:
-        """Say which process is on which node as soon as every node's first process told it."""
-        if self._spec.purpose == "tasks" and self._driver.is_up and len(self._served) == len(self._spec.nodes):
-            await asyncio.to_thread(self._driver.declare_tasks, dict(self._served), self._spec.nodes)
-
     async def _watch_roll_call(self) -> None:
-        timeout_s, nodes = self._spec.cluster_timeout_s, self._spec.nodes
-        await asyncio.sleep(timeout_s)
-        missing = self._nodes.roll.missing or tuple(name for rank, name in enumerate(nodes) if rank not in self._told)
-        if missing:
-            doing = "report to the head" if self._nodes.roll.missing else "bring Ray up"
-            self._fail_with(NodesMissingError(", ".join(missing[:20]), len(nodes), timeout_s, doing))
+        await asyncio.sleep(self._spec.cluster_timeout_s)
+        if (overdue := self._nodes.overdue(self._bring_up.ready)) is not None:
+            self._fail_with(overdue)
 
     async def _watch_worlds(self) -> None:
         version, phases = 0, dict[str, tuple[int, str]]()
+        await self._bring_up.has_coordinator.wait()
         while True:
             answer = await self._driver.watch(version)
             version = int(answer["version"])
@@ -177,13 +137,19 @@ class Head:
                 if phases.get(name) != phase:
                     phases[name] = phase
                     logger.info("world %s generation %s is %s", name, *phase)
-                if world["failure"] is not None and self._spec.purpose != "up":
-                    cause = f"world {world['name']!r} (generation {world['generation']}) failed: {world['failure']}"
+                if world["failure"] is not None and name in self._own_worlds:
+                    cause = f"world {name!r} (generation {world['generation']}) failed: {world['failure']}"
                     self._fail(cause, JoinError.exit_code, (world["failed"] or {}).get("process_index"))
 
+    @property
+    def _own_worlds(self) -> set[str]:
+        """The worlds whose failure ends this cluster; `eray up` outlives those that run in it."""
+        if self._spec.world is not None:
+            return {self._spec.world.name}
+        return {str(about["world"]) for about in self._served.values()} if self._spec.purpose == "tasks" else set()
+
     def _child_ended(self, message: Message) -> None:
-        index, code = message["process_index"], message["code"]
-        first = self._outcome.cause is None
+        index, code, first = message["process_index"], message["code"], self._outcome.cause is None
         decided = self._outcome.ended(index, code)
         if code and (first or decided == code):
             tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""
@@ -230,7 +196,7 @@ class Head:
         self._nodes.broadcast({"type": "stop"})
         await self._supervisor.stop_processes()
         await self._nodes.await_gone(LEAVE_S)
-        await asyncio.to_thread(self._driver.detach)
+        await asyncio.to_thread(self._driver.close)
         await self._supervisor.stop()
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
@@ -245,3 +211,5 @@ class Head:
             pass  # its end is noticed where it is read
         except ErayError as exc:
             self._fail_with(exc)
+        except Exception as exc:  # else all would wait for their deadline
+            self._fail_with(fault(self._spec.node, exc))

@@ -12,7 +12,6 @@ from eray.errors import DirectoryError
 MIN_OBJECT_STORE = 80 * 1024 * 1024
 MAX_OBJECT_STORE = 200 * 1024**3
 SHM = "/dev/shm"
-MAX_LOG_BYTES = 32 * 1024 * 1024
 LOCK_WAIT_S = 10.0
 
 
@@ -50,33 +49,9 @@ def object_store_bytes(spec: NodeSpec) -> int:
     return max(min(wanted, int(0.8 * free), MAX_OBJECT_STORE), MIN_OBJECT_STORE)
 
 
-def keep_logs(spec: NodeSpec) -> str | None:
-    """Copy the logs of Ray and eray to the job directory, the newest first and 32 MiB at most; return where."""
-    if spec.job_dir is None:
-        return None
-    target = os.path.join(spec.job_dir, "logs", f"{spec.key}r{spec.restart}", spec.node)
-    os.makedirs(target, mode=0o700, exist_ok=True)
-    room = MAX_LOG_BYTES
-    for path in sorted(_logs(spec), key=os.path.getmtime, reverse=True):
-        size = os.path.getsize(path)
-        if size and size <= room:
-            shutil.copyfile(path, os.path.join(target, os.path.basename(path)))
-            room -= size
-    return target
-
-
 def clear(spec: NodeSpec) -> None:
     """Remove what this node's supervisor made. The lock's file goes with it; a successor makes its own."""
     shutil.rmtree(spec.ray_dir, ignore_errors=True)
     shutil.rmtree(spec.run_dir, ignore_errors=True)
     with suppress(OSError):  # another cluster of this user's is there
         os.rmdir(os.path.dirname(spec.run_dir))
-
-
-def _logs(spec: NodeSpec) -> list[str]:
-    session = os.path.join(spec.ray_dir, "session_latest", "logs")
-    found = []
-    for directory in (session, spec.run_dir):
-        if os.path.isdir(directory):
-            found += [entry.path for entry in os.scandir(directory) if entry.name.endswith((".log", ".err", ".out"))]
-    return [path for path in found if os.path.isfile(path)]

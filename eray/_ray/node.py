@@ -2,22 +2,22 @@
 
 import asyncio
 import logging
-import signal
 from collections.abc import Callable, Mapping, MutableMapping
 
 from eray._core.nodespec import NodeSpec
 from eray._io import beacon
 from eray._io.channel import Channel
 from eray._io.ward import Ward
-from eray._ray import home
+from eray._ray import home, job_home
 from eray._ray.driver import HeadDriver
 from eray._ray.head import Head
-from eray._ray.supervisor import Message, Supervisor, say
-from eray.errors import ClusterLostError
+from eray._ray.notices import say
+from eray._ray.signals import Signals
+from eray._ray.supervisor import Message, Supervisor
+from eray.errors import ClusterLostError, ErayError
 
 logger = logging.getLogger(__name__)
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HEAD_ACTS_S = 3.0
 EXIT_CLUSTER = ClusterLostError.exit_code
 
@@ -27,6 +27,8 @@ def supervise(
     environ: MutableMapping[str, str],
     ray_environ: Mapping[str, str],
     listening: Callable[[], None] = lambda: None,
+    *,
+    led: bool = False,
 ) -> int:
     """Serve this node until the cluster ends, and return the exit code.
 
@@ -35,13 +37,14 @@ def supervise(
         environ: this process's own, which the world's processes inherit; Ray's authentication is set in it.
         ray_environ: what Ray's processes inherit, without the ranks of the task that starts them.
         listening: called when the node's processes may connect.
+        led: a launcher's word comes on standard input (``signals``).
 
     Raises:
         ErayError: the node cannot take part.
     """
     with home.prepare(spec):
         ward = Ward([spec.ray_dir, spec.run_dir])
-        code = asyncio.run(_serve(spec, environ, ray_environ, ward, listening))
+        code = asyncio.run(_serve(spec, environ, ray_environ, ward, listening, led=led))
         ward.dismiss()
         return code
 
@@ -52,37 +55,51 @@ async def _serve(
     ray_environ: Mapping[str, str],
     ward: Ward,
     listening: Callable[[], None],
+    *,
+    led: bool,
 ) -> int:
     try:
         supervisor = Supervisor(spec, environ, ray_environ, ward)
         await supervisor.listen()
-        listening()
         code = EXIT_CLUSTER
         try:
-            code = await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor)
+            code = await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor, listening, led=led)
+        except ErayError as exc:
+            if not supervisor.has_processes:
+                raise
+            supervisor.fail(exc)
+            code = exc.exit_code
         finally:
             await supervisor.stop()
-            if code:
-                await asyncio.to_thread(home.keep_logs, spec)
+            await asyncio.to_thread(_keep_logs, spec, code)
         return code
     finally:
         await asyncio.to_thread(home.clear, spec)
 
 
-async def _lead(spec: NodeSpec, supervisor: Supervisor) -> int:
-    driver = HeadDriver(spec, supervisor.environ)
-    head = Head(spec, supervisor, driver)
+def _keep_logs(spec: NodeSpec, code: int) -> None:
+    """Keep the logs of a job; of a cluster of this machine alone only where the cluster failed."""
+    if spec.job is None and code != EXIT_CLUSTER:
+        return
+    kept = job_home.keep_logs(spec)
+    if kept is not None and code == EXIT_CLUSTER:
+        say(f"the logs of node {spec.node} are in {kept}")
+
+
+async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], *, led: bool) -> int:
     loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, head.finish, 128 + number)
+    driver = HeadDriver(spec, supervisor.environ, attached=lambda: loop.call_soon_threadsafe(signals.heed))
+    head = Head(spec, supervisor, driver)
+    signals = Signals(lambda number: head.finish(128 + number), led=led)
     loading = asyncio.create_task(asyncio.to_thread(driver.load))
-    code = await head.run()
+    code = await head.run(listening)
     await loading
     return code
 
 
-async def _follow(spec: NodeSpec, supervisor: Supervisor) -> int:
+async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], *, led: bool) -> int:
     """Take part under the head's orders: they end the node, or the loss of the head does."""
+    listening()
     outbox: asyncio.Queue[Message] = asyncio.Queue()
     supervisor.emit = outbox.put_nowait
     loop = asyncio.get_running_loop()
@@ -93,8 +110,7 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor) -> int:
         outbox.put_nowait({"type": "signal", "number": number})
         loop.call_later(HEAD_ACTS_S, lambda: None if stop.done() else stop.set_result(128 + number))
 
-    for number in SIGNALS:
-        loop.add_signal_handler(number, on_signal, number)
+    Signals(on_signal, led=led)
     channel = await beacon.dial(
         spec.head_hosts,
         spec.ports,
@@ -122,8 +138,7 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor) -> int:
         await channel.close()  # the head waits for it: the node is clean now
         return 0
     error = ClusterLostError(spec.nodes[0], "the head's supervisor is gone", "see the first error of this job")
-    say(str(error))
-    supervisor.handle({"type": "failed", "cause": str(error), "code": error.exit_code, "error": None})
+    supervisor.fail(error)
     return error.exit_code
 
 

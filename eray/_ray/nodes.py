@@ -9,6 +9,7 @@ from eray._core.rollcall import NodeReport, RollCall
 from eray._io import beacon, clock
 from eray._io.channel import Channel
 from eray._ray.supervisor import Message, Supervisor
+from eray.errors import NodesMissingError
 
 Task = Coroutine[Any, Any, None]
 
@@ -58,6 +59,14 @@ class Nodes:
         """Say something to all nodes."""
         for rank in sorted(self.connected):
             self.send(rank, message)
+
+    def overdue(self, ready: set[int]) -> NodesMissingError | None:
+        """Return the error that names the nodes that did not report, or else those whose Ray is not ready."""
+        missing = self.roll.missing or tuple(n for rank, n in enumerate(self._spec.nodes) if rank not in ready)
+        if not missing:
+            return None
+        doing = "report to the head" if self.roll.missing else "bring Ray up"
+        return NodesMissingError(", ".join(missing[:20]), len(self._spec.nodes), self._spec.cluster_timeout_s, doing)
 
     async def await_gone(self, timeout_s: float) -> None:
         """Wait until all other nodes have hung up, ``timeout_s`` at most."""

@@ -5,6 +5,7 @@ import contextlib
 import glob
 import os
 import subprocess
+from collections.abc import Iterable
 
 from eray._core.command import Command
 from eray._io import clock, process
@@ -13,6 +14,8 @@ from eray.errors import RayStartError
 POLL_S = 0.02
 TERM_GRACE_S = 2.0
 SETTLE_S = 0.5
+ASK_S = 1.0
+NODE_ID = "*[0-9a-f]"  # hexadecimal; Ray writes NAME.tmp first and renames it
 
 
 class RayNode:
@@ -34,7 +37,7 @@ class RayNode:
         Raises:
             RayStartError: Ray ended, or has none after ``timeout_s``.
         """
-        path = await self._appears("gcs_server_port_*", timeout_s, "its GCS has no port")
+        path = await self._appears(f"gcs_server_port_{NODE_ID}", timeout_s, "its GCS has no port")
         with open(path, encoding="ascii") as stream:
             text = stream.read().strip()
         return int(text)
@@ -48,8 +51,8 @@ class RayNode:
         Raises:
             RayStartError: Ray ended, or is not ready after ``timeout_s``.
         """
-        for agent in ("runtime_env_agent_port_*", "dashboard_agent_listen_port_*"):
-            path = await self._appears(agent, timeout_s, "its raylet is not ready")
+        for agent in ("runtime_env_agent_port", "dashboard_agent_listen_port"):
+            path = await self._appears(f"{agent}_{NODE_ID}", timeout_s, "its raylet is not ready")
         with contextlib.suppress(RayStartError):
             await self._appears("logs/debug_state.txt", SETTLE_S, "")
         return path.rpartition("_")[2]
@@ -62,12 +65,7 @@ class RayNode:
             name = _program(each.pid)
             if name in ("raylet", "gcs_server"):
                 needed[each.pid] = name
-        gone = asyncio.get_running_loop().create_future()
-        with contextlib.ExitStack() as stack:
-            for pid, name in needed.items():
-                _watch(stack, pid, name, gone)
-            name = str(await gone)
-        return f"{name} of node {self._node} ended"
+        return f"{needed[await _first_gone(needed)]} of node {self._node} ended"
 
     async def stop(self) -> None:
         """End Ray and all it started. SIGTERM first, what is left after two seconds is killed."""
@@ -89,11 +87,9 @@ class RayNode:
         deadline = clock.monotonic() + timeout_s
         while True:
             # The globbed directory is a link that Ray renews, so that an earlier session's file is never found.
-            # Ray writes a port's file under another name, ending in .tmp, and renames it.
             found = glob.glob(os.path.join(self._ray_dir, "session_latest", pattern))
-            whole = [path for path in found if not path.endswith(".tmp")]
-            if whole and os.path.getsize(whole[0]):
-                return whole[0]
+            if found and os.path.getsize(found[0]):
+                return found[0]
             if self._child is not None and (code := self._child.poll()) is not None:
                 raise self._failed(f"`ray start` {process.exit_words(code)}")
             if clock.monotonic() >= deadline:
@@ -101,21 +97,37 @@ class RayNode:
             await asyncio.sleep(POLL_S)
 
     def _failed(self, found: str) -> RayStartError:
-        remedy = f"its logs are in {self._ray_dir}/session_latest/logs and {self._log_path}"
+        remedy = "its logs are kept in the job directory"
         return RayStartError(self._node, f"Ray did not start: {found}; {self.last_lines()}", remedy)
 
 
-def _watch(stack: contextlib.ExitStack, pid: int, name: str, gone: "asyncio.Future[str]") -> None:
+async def _first_gone(pids: Iterable[int]) -> int:
+    """Return the first of ``pids`` that is dead: at once by a pidfd; Linux before 5.3 has none and is asked."""
     loop = asyncio.get_running_loop()
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
+    gone: asyncio.Future[int] = loop.create_future()
+
+    def tell(pid: int) -> None:
         if not gone.done():
-            gone.set_result(name)
-        return
-    stack.callback(os.close, descriptor)
-    loop.add_reader(descriptor, lambda: None if gone.done() else gone.set_result(name))
-    stack.callback(loop.remove_reader, descriptor)
+            gone.set_result(pid)
+
+    with contextlib.ExitStack() as stack:
+        for pid in pids:
+            try:
+                descriptor = os.pidfd_open(pid)
+            except ProcessLookupError:
+                return pid
+            except (OSError, AttributeError):
+                break
+            stack.callback(os.close, descriptor)
+            loop.add_reader(descriptor, tell, pid)
+            stack.callback(loop.remove_reader, descriptor)
+        else:
+            return await gone
+    while True:
+        for pid in pids:
+            if not process.is_alive(pid):
+                return pid
+        await asyncio.sleep(ASK_S)
 
 
 def _program(pid: int) -> str:

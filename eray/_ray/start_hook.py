@@ -25,8 +25,9 @@ def without_dashboard(parameters: Any, head: bool) -> None:
     without_client_server(parameters, head)
     from ray._private import node
 
-    if hasattr(node.Node, "start_api_server"):
-        node.Node.start_api_server = lambda self, **options: None  # type: ignore[method-assign]
+    kind: Any = node.Node
+    if hasattr(kind, "start_api_server"):
+        kind.start_api_server = lambda self, **options: None
     _with_quiet_agent()
 
 

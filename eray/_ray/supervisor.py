@@ -7,8 +7,6 @@ plain calls, elsewhere messages over the beacon's channel.
 import asyncio
 import logging
 import os
-import socket
-import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -20,8 +18,9 @@ from eray._ray import home
 from eray._ray.children import Children
 from eray._ray.clients import Client, Clients
 from eray._ray.commands import ray_variables, start_command
+from eray._ray.notices import fault, say
 from eray._ray.ray_node import RayNode
-from eray._ray.versions import eray_version, python_version, ray_version
+from eray._ray.self_report import node_fields, node_report
 from eray._ray.world_process import child_environment
 from eray.errors import ErayError
 
@@ -57,40 +56,17 @@ class Supervisor:
         self._ready: Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
-        self._failed = False
+        self._failure: Message | None = None
         self.idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
-    def node(self) -> dict[str, Any]:
-        """This node as the coordinator keeps it, without Ray's id."""
-        tokens = self.spec.visible or tuple(str(each) for each in range(self.spec.hardware_count or 0))
-        devices = [{"ordinal": ordinal, "token": token} for ordinal, token in enumerate(tokens)]
-        return {
-            "node_rank": self.spec.node_rank,
-            "name": self.spec.node,
-            "hostname": socket.gethostname(),
-            "address": self.address,
-            "devices": devices,
-            "cpus": self.spec.cpus,
-            "memory_bytes": self.spec.memory_bytes,
-        }
+    def has_processes(self) -> bool:
+        """Whether any process of this node is connected, or was started."""
+        return bool(self._clients.connected or self._children.count)
 
     def report(self) -> NodeReport:
         """Return what this node says at the roll-call."""
-        return NodeReport(
-            node_rank=self.spec.node_rank,
-            name=self.spec.node,
-            hostname=socket.gethostname(),
-            address=self.address,
-            pid=os.getpid(),
-            python=python_version(),
-            ray=ray_version(),
-            eray=eray_version(),
-            cpus=self.spec.cpus,
-            memory_bytes=self.spec.memory_bytes or 0,
-            devices=self.spec.visible,
-            hardware_count=self.spec.hardware_count,
-        )
+        return node_report(self.spec, self.address)
 
     async def listen(self) -> None:
         """Open the socket for the node's processes."""
@@ -106,15 +82,22 @@ class Supervisor:
         elif kind == "ready":
             self._set_ready(message)
         elif kind in ("failed", "progress"):
-            self._failed = self._failed or kind == "failed"
+            if kind == "failed":
+                self._failure = self._failure or message
             self._clients.broadcast(message)
+
+    def fail(self, error: ErayError) -> None:
+        """Say that this node's part is over, to people and to the node's processes."""
+        say(str(error))
+        data = {"type": type(error).__name__, "args": list(error.args)}
+        self.handle({"type": "failed", "cause": str(error), "code": error.exit_code, "error": data})
 
     async def stop_processes(self) -> None:
         """End the processes that we started. From now on nothing that ends here is news."""
         self._stopping = True
         await self._clients.drain(1.0)
         if self._children.count:
-            await self._children.stop(LEAVE_S if self._failed else 0.0, GRACE_S)
+            await self._children.stop(LEAVE_S if self._failure else 0.0, GRACE_S)
 
     async def stop(self) -> None:
         """End the processes, then Ray. The line to the node's processes is cut by our own end, when all is cleared."""
@@ -143,7 +126,7 @@ class Supervisor:
             gcs_address = f"{host}:{port}"
             self.emit({"type": "gcs", "gcs_address": gcs_address})
         ray_node_id = await self._ray.ready(timeout_s)
-        self.emit({"type": "ray-ready", "node": self.node | {"ray_node_id": ray_node_id}})
+        self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})
         what = await self._ray.ended()
         if not self._stopping:
             self.emit({"type": "ray-lost", "reason": f"{what}; {self._ray.last_lines()}"})
@@ -187,10 +170,11 @@ class Supervisor:
         if world is not None and isinstance(index, int) and 0 <= index < world.process_count:
             _, local_index, local_count, _ = world.layout(self.spec.nodes)[index]
             place = {"local_index": local_index, "local_count": local_count}
-        about = {name: client.hello.get(name) for name in ("world", "indexes_on_node")}
-        self.emit({"type": "busy", **about})
+        if self._clients.seen == 1:  # one word a node, not a process
+            about = {name: client.hello.get(name) for name in ("world", "indexes_on_node")}
+            self.emit({"type": "busy", **about})
         welcome = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
-        return [welcome] if self._ready is None else [welcome, self._ready]
+        return [message for message in (welcome, self._failure or self._ready) if message is not None]
 
     def _client_gone(self, client: Client) -> None:
         if self._stopping:
@@ -237,9 +221,9 @@ class Supervisor:
         try:
             await coroutine
         except ErayError as exc:
-            self.emit({"type": "error", "error": {"type": type(exc).__name__, "args": list(exc.args)}})
+            self._emit_error(exc)
+        except Exception as exc:  # the cluster ends by it, with words; unseen, all would wait for their deadline
+            self._emit_error(fault(self.spec.node, exc))
 
-
-def say(text: str) -> None:
-    """Print one line for people on stderr."""
-    print(f"eray: {text}", file=sys.stderr, flush=True)
+    def _emit_error(self, error: ErayError) -> None:
+        self.emit({"type": "error", "error": {"type": type(error).__name__, "args": list(error.args)}})

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from rig_share import ShareError, furnish
-from slurm_rig import SCRIPT, USER, Rig
+
+pytest.register_assert_rewrite("worlds")
+
+from rig_share import ShareError, furnish  # noqa: E402
+from slurm_rig import SCRIPT, USER, Rig  # noqa: E402
 
 NODES = 3
 LOCK = "/run/eray-slurm-rig.lock"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 ERAY_OR_RAY = re.compile(
     r"(^|/)(raylet|gcs_server)( |$)|^ray::|-m (eray|ray)\b|/ray/(_private|autoscaler|core|dashboard|scripts|util)/"
-    r"|(^|[/ ])eray( |$)|\bexamples/\w+\.py"
+    r"|(^|[/ ])eray( |$)|/eray/_io/guard\.py|\b(examples|programs)/\w+\.py"
 )
 
 

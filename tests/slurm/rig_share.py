@@ -10,7 +10,9 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+COPIED = (REPOSITORY / "eray", REPOSITORY / "examples", HERE / "programs")
 NEEDS = ("ray", "jax", "jaxlib", "pydantic", "filelock")
 PRIVATE = ("/tmp/", "/run/", "/dev/shm/")  # a node has its own of these
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -22,7 +24,7 @@ class ShareError(RuntimeError):
 
 @dataclass(frozen=True)
 class Share:
-    """The shared directory: ``bin`` (python, eray), ``tree`` (eray, examples), ``out`` (all may write)."""
+    """The shared directory: ``bin`` (python, eray), ``tree`` (eray, examples, programs), ``out`` (all may write)."""
 
     root: Path
     python: str
@@ -46,9 +48,8 @@ def furnish(root: Path, user: str) -> Share:
     share = Share(root, sys.executable if runs_for(user, sys.executable) else _environment(root / "env", user))
     share.out.mkdir()
     share.out.chmod(0o1777)
-    for name in ("eray", "examples"):
-        if (REPOSITORY / name).is_dir():
-            shutil.copytree(REPOSITORY / name, share.tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for source in COPIED:
+        shutil.copytree(source, share.tree / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(share.tree, quiet=1)
     (root / "bin").mkdir()
     start = "import sys\nfrom eray._cli.main import main\nsys.exit(main())\n"

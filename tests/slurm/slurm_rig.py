@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from rig_commands import Result, Running
+from commands import Result, Running
 from rig_processes import Process, has_in_environment, pid_namespace, processes_in
 from rig_share import Share
 
@@ -184,7 +184,7 @@ class Rig:
         return value
 
     def clear(self) -> None:
-        """End what a test started: its commands, then all jobs (no one else uses the rig)."""
+        """End what a test started: its commands, then all jobs (no one else uses the rig), and remove what is left."""
         for running in self._running:
             running.kill()
         self._running.clear()
@@ -192,6 +192,9 @@ class Rig:
         if jobs:
             self.run(["scancel", *jobs], "root")
             self.wait_until(lambda: not self.run(["squeue", "-h"], "root").stdout.strip(), 30, "the end of all jobs")
+        for found in self.leftover_directories():
+            node, _, path = found.partition(": ")
+            self.exec(node, ["rm", "-r", path])
 
 
 def _become(user: str) -> list[str]:

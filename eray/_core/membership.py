@@ -1,0 +1,26 @@
+"""One process's place in a world, as the coordinator decided it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Membership:
+    """The facts of a connection, as the coordinator decided them."""
+
+    world: str
+    generation: int
+    process_index: int
+    process_count: int
+    local_device_ids: tuple[int, ...] | None
+    device_rule: str | None
+    coordinator_address: str | None
+    node: dict[str, Any]
+    stays_until_all_left: bool
+    drain_timeout_s: float
+    alone: bool
+
+    @property
+    def name(self) -> str:
+        """The process as messages name it."""
+        return f"process {self.process_index} on {self.node.get('name')}"

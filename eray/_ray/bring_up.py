@@ -1,0 +1,87 @@
+"""From reported nodes to a cluster with a coordinator: what the head starts, in which order, and tells the nodes."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from eray._core.nodespec import NodeSpec
+from eray._core.rollcall import NodeReport
+from eray._ray.driver import HeadDriver
+from eray._ray.nodes import Nodes
+from eray._ray.supervisor import Message
+
+logger = logging.getLogger(__name__)
+
+
+class BringUp:
+    """Starts Ray on each node as early as it can start; ``ready`` are the nodes whose processes may attach."""
+
+    def __init__(
+        self,
+        spec: NodeSpec,
+        driver: HeadDriver,
+        nodes: Nodes,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._spec, self._driver, self._nodes, self._spawn = spec, driver, nodes, spawn
+        self._gcs_address: str | None = None
+        self._started: set[int] = set()
+        self._up: dict[int, dict[str, Any]] = {}
+        self.ready: set[int] = set()
+        self.has_coordinator = asyncio.Event()
+
+    def start(self, report: NodeReport) -> None:
+        """Start Ray on a node that has reported: the head's at once, the others' when GCS has its port."""
+        rank = report.node_rank
+        if rank in self._started:
+            return
+        if self._driver.shared is not None:
+            self._started.add(rank)
+            self._spawn(self._use_shared(rank, report.name))
+        elif rank == 0 or self._gcs_address is not None:
+            self._started.add(rank)
+            self._nodes.send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
+
+    def gcs_is_up(self, address: str) -> None:
+        """Take the address of GCS, and start the nodes that reported before it was there."""
+        self._gcs_address = address
+        for report in self._nodes.roll.reports:
+            self.start(report)
+
+    async def node_is_up(self, rank: int, node: dict[str, Any]) -> None:
+        """Take a node whose raylet is registered; with the head's comes the coordinator."""
+        self._up[rank] = node
+        if rank == 0:
+            assert self._gcs_address is not None
+            await asyncio.to_thread(self._driver.create, self._gcs_address, node)
+            logger.info("the coordinator answers")
+            self.has_coordinator.set()
+        if not self.has_coordinator.is_set():
+            return
+        for each in sorted(self._up.keys() - self.ready):
+            self.ready.add(each)
+            await asyncio.to_thread(self._driver.add_node, self._up[each])
+            self._nodes.send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._up[each]})
+        if len(self.ready) == len(self._spec.nodes):
+            await self._all_ready()
+
+    async def tell_layout(self, served: Mapping[int, Message]) -> None:
+        """Tell which task is on which node, as soon as each node's first task told it; for messages only."""
+        await self.has_coordinator.wait()
+        if self._spec.purpose == "tasks" and len(served) == len(self._spec.nodes):
+            await asyncio.to_thread(self._driver.declare_tasks, dict(served), self._spec.nodes)
+
+    async def _use_shared(self, rank: int, name: str) -> None:
+        """Let a node of a step use the job's own cluster, whose supervisor is there already."""
+        node = await asyncio.to_thread(self._driver.shared_node, name)
+        self.ready.add(rank)
+        self._nodes.send(rank, {"type": "ready", **(self._driver.shared or {}), "node": node})
+        self.has_coordinator.set()
+
+    async def _all_ready(self) -> None:
+        logger.info("all nodes are ready")
+        if self._spec.job is not None:
+            await asyncio.to_thread(self._driver.publish, list(self._up.values()))
+        if self._spec.purpose == "up":
+            print(self._driver.exports(), flush=True)

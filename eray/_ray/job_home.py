@@ -1,0 +1,69 @@
+"""The job directory below the state directory: it serves people and the login node. Start-up never waits for it."""
+
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from eray._core import naming
+from eray._core.nodespec import NodeSpec
+from eray._io import files
+from eray.errors import DirectoryError
+
+logger = logging.getLogger(__name__)
+
+MAX_LOG_BYTES = 32 * 1024 * 1024
+LOG_ENDINGS = (".log", ".err", ".out")
+
+
+def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
+    """Write ``cluster.json``, and the token beside it for the login node; only the user can read them."""
+    try:
+        directory = files.private_directory(_job_directory(spec), os.path.dirname(spec.state_dir))
+        files.write_private_json(os.path.join(directory, "cluster.json"), about)
+        if spec.auth == "token":
+            tokens = os.path.join(spec.state_dir, "tokens")
+            files.private_directory(tokens, os.path.dirname(spec.state_dir))
+            files.write_private(_token_path(spec), spec.token)
+    except DirectoryError as exc:
+        logger.warning("the login node will not find this cluster: %s", exc)
+
+
+def withdraw(spec: NodeSpec) -> None:
+    """Remove the token of a cluster that has ended."""
+    files.remove(_token_path(spec))
+
+
+def keep_logs(spec: NodeSpec) -> str | None:
+    """Copy the logs of Ray and eray here, the newest first and 32 MiB at most; return where, None where that fails."""
+    target = os.path.join(_job_directory(spec), "logs", f"{spec.key}r{spec.restart}", spec.node)
+    room = MAX_LOG_BYTES
+    try:
+        files.private_directory(target, os.path.dirname(spec.state_dir))
+        for path in sorted(_logs(spec), key=os.path.getmtime, reverse=True):
+            size = os.path.getsize(path)
+            if size and size <= room:
+                shutil.copyfile(path, os.path.join(target, os.path.basename(path)))
+                room -= size
+    except (DirectoryError, OSError) as exc:
+        logger.warning("the logs of node %s are not kept: %s", spec.node, exc)
+        return None
+    return target
+
+
+def _job_directory(spec: NodeSpec) -> str:
+    return naming.job_directory(spec.state_dir, spec.cluster, spec.job or spec.key)
+
+
+def _token_path(spec: NodeSpec) -> str:
+    return os.path.join(spec.state_dir, "tokens", spec.key)
+
+
+def _logs(spec: NodeSpec) -> list[str]:
+    found = []
+    for directory in (os.path.join(spec.ray_dir, "session_latest", "logs"), spec.run_dir):
+        with suppress(OSError):
+            found += [entry.path for entry in os.scandir(directory) if entry.name.endswith(LOG_ENDINGS)]
+    return [path for path in found if os.path.isfile(path)]

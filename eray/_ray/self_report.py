@@ -1,0 +1,49 @@
+"""What a node says of itself, to the roll-call and to the coordinator."""
+
+import os
+import platform
+import socket
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from eray._core.nodespec import NodeSpec
+from eray._core.rollcall import NodeReport
+
+
+def node_fields(spec: NodeSpec, address: str) -> dict[str, Any]:
+    """Return this node as the coordinator keeps it, without Ray's id."""
+    tokens = spec.visible or tuple(str(each) for each in range(spec.gpus_on_node or spec.hardware_count or 0))
+    return {
+        "node_rank": spec.node_rank,
+        "name": spec.node,
+        "hostname": socket.gethostname(),
+        "address": address,
+        "devices": [{"ordinal": ordinal, "token": token} for ordinal, token in enumerate(tokens)],
+        "cpus": spec.cpus,
+        "memory_bytes": spec.memory_bytes,
+    }
+
+
+def node_report(spec: NodeSpec, address: str) -> NodeReport:
+    """Return what this node says at the roll-call; the versions are read without importing what they are of."""
+    return NodeReport(
+        node_rank=spec.node_rank,
+        name=spec.node,
+        hostname=socket.gethostname(),
+        address=address,
+        pid=os.getpid(),
+        python=platform.python_version(),  # with its patch level: Ray refuses nodes that differ in it (FACTS R19)
+        ray=version("ray"),
+        eray=_eray_version(),
+        cpus=spec.cpus,
+        memory_bytes=spec.memory_bytes or 0,
+        devices=spec.visible,
+        hardware_count=spec.hardware_count,
+    )
+
+
+def _eray_version() -> str:
+    try:
+        return version("eray")
+    except PackageNotFoundError:
+        return "source"  # a tree on the path that was never installed

@@ -1,0 +1,91 @@
+"""The main job on one machine: the README's first command, and what is written when it makes no sense."""
+
+import os
+import re
+import sys
+
+import pytest
+from laptop import EXAMPLES, Laptop, lines_of
+
+pytestmark = [pytest.mark.ray, pytest.mark.jax]
+
+HELLO = EXAMPLES / "hello_jax.py"
+SEALED = """
+mount --bind / / && mount -o remount,ro,bind /
+for place in /tmp /var/tmp /dev/shm; do mount -t tmpfs tmpfs $place; done
+mkdir -m 700 /tmp/home && export HOME=/tmp/home ERAY_TMPDIR=/tmp TMPDIR=/var/tmp ERAY_STATE_DIR=
+cd /tmp/home
+"$@"
+code=$?
+find /tmp /var/tmp /dev/shm -mindepth 1
+exit $code
+"""
+"""Runs a command where all but the temporary directories is read-only, and these are its own; then lists them."""
+
+
+def test_run_four_processes_reach_their_first_collective(laptop: Laptop) -> None:
+    result = laptop.eray("run", "-n", "4", "--", "python", HELLO).wait().check()
+    said = lines_of(result)
+    nodes = set()
+    for index in range(4):
+        found = re.search(
+            rf"process {index} of 4 on (\S+): 1 of 4 devices .*, Ray node ([0-9a-f]{{56}})", result.stdout
+        )
+        assert found, result.output
+        assert any(f"process {index} of 4 " in line for line in said[index])
+        nodes.add(found.groups())
+    assert len(nodes) == 1
+    assert "all-gather over 4 processes is right: [0, 1, 2, 3]" in "\n".join(said[0])
+
+
+def test_run_writes_nowhere_else(laptop: Laptop) -> None:
+    unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+    run = [sys.executable, "-m", "eray", "run", "-n", "2", "--devices-per-process", "2", "--", "python", str(HELLO)]
+    result = laptop.start([*unshare, "sh", "-euc", SEALED, "sh", *run]).wait().check()
+    assert "all-gather over 2 processes is right: [0, 0, 1, 1]" in result.stdout
+    assert "2 of 4 devices" in result.stdout
+    assert [line for line in result.stdout.splitlines() if line.startswith("/")] == ["/tmp/home"]
+
+
+def test_connect_alone_is_a_world_of_one(laptop: Laptop) -> None:
+    result = laptop.python(HELLO).wait().check()
+    assert "process 0 of 1 on " in result.stdout
+    assert "all-gather over 1 processes is right: [0]" in result.stdout
+
+
+def test_train_loss_falls_over_two_processes(laptop: Laptop) -> None:
+    result = laptop.eray("run", "-n", "2", "--", "python", EXAMPLES / "train.py").wait().check()
+    assert re.search(
+        r"loss 0\.\d+ to 0\.\d+ on 128 rows, 2 processes and 2 devices; \d+ parameters equal", result.stdout
+    )
+
+
+def test_run_needs_no_eray_in_the_program(laptop: Laptop) -> None:
+    result = laptop.eray("run", "-n", "1", "--", "echo", "hi").wait().check()
+    assert (result.stdout, result.stderr) == ("[0] hi\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["run"], 2, "no command; write `eray run -n 4 -- python train.py`"),
+        (["run", "-n", "2", "--"], 2, "no command"),
+        (["run", "-n", "0", "--", "echo"], 2, "argument -n/--processes: '0' must be a whole number, 1 or more"),
+        (["run", "-n", "2", "--processes-per-node", "2", "--", "echo"], 2, "cannot both be given"),
+        (["run", "--devices-per-process", "x", "--", "echo"], 2, "'x' must be a whole number"),
+        (
+            ["run", "-n", "2", "--", "no-such-program"],
+            127,
+            "process 0 on .* code 127 .*No such file .*'no-such-program'",
+        ),
+        (["run", "-n", "1", "--", "/dev/null"], 126, "code 126 .*Permission denied: '/dev/null'"),
+        (["bogus"], 2, "invalid choice: 'bogus' .*run.*plan"),
+        ([], 2, "required: COMMAND"),
+        (["node"], 2, "started by eray itself"),
+    ],
+)
+def test_command_that_makes_no_sense(laptop: Laptop, words: list[str], code: int, message: str) -> None:
+    result = laptop.eray(*words).wait(20)
+    assert result.returncode == code, result.output
+    assert re.search(message, result.stderr, re.DOTALL), result.stderr
+    assert result.stdout == ""

@@ -1,0 +1,83 @@
+from eray._core.nodespec import NodeSpec, WorldSpec
+from eray._ray.commands import start_command
+from eray._ray.world_process import child_environment
+
+WORLD = WorldSpec("main", ("python", "train.py"), (2, 1), 2)
+SPEC = NodeSpec(
+    purpose="run",
+    cluster="rig",
+    key="12",
+    restart=1,
+    job="12",
+    node_rank=1,
+    node="n2",
+    nodes=("n1", "n2"),
+    head_hosts=("n1",),
+    ports=(24001, 24002),
+    token="t" * 64,
+    fingerprint="abcd",
+    auth="token",
+    tmpdir="/tmp",
+    run_dir="/tmp/eray-1/12r1",
+    ray_dir="/tmp/eray-1/12r1/ray",
+    state_dir="/home/u/.eray",
+    interface=None,
+    cpus=8,
+    memory_bytes=1000,
+    ray_gpus=0,
+    visible=("GPU-1", "3"),
+    gpus_on_node=4,
+    hardware_count=None,
+    dashboard=False,
+    cluster_timeout_s=300.0,
+    world=WORLD,
+)
+
+
+def test_spec_survives_json():
+    assert NodeSpec.from_json(SPEC.to_json()) == SPEC
+
+
+def test_layout_is_dense_by_node_rank():
+    assert WORLD.process_count == 3
+    assert WORLD.layout(SPEC.nodes) == [(0, 0, 2, "n1"), (0, 1, 2, "n1"), (1, 0, 1, "n2")]
+
+
+def test_start_command_of_the_head():
+    command = start_command(SPEC, {"A": "1"}, address="10.0.0.1", gcs_address=None, object_store_bytes=300)
+    assert {"--head", "--port=0", "--memory=700", "--no-monitor", "--include-dashboard=false"} <= set(command.argv)
+    assert "--dashboard-host=10.0.0.1" in command.argv
+    assert command.env["A"] == "1"
+    assert command.env["RAY_AUTH_MODE"] == "token"
+    assert command.env["RAY_AUTH_TOKEN_PATH"] == "/tmp/eray-1/12r1/token"
+
+
+def test_start_command_never_holds_the_token():
+    command = start_command(SPEC, {}, address="10.0.0.1", gcs_address="10.0.0.1:6", object_store_bytes=3)
+    assert "--address=10.0.0.1:6" in command.argv
+    assert not any(SPEC.token in text for text in (*command.argv, *command.env.values()))
+
+
+def test_dashboard_without_authentication_is_for_this_node_alone():
+    from dataclasses import replace
+
+    command = start_command(
+        replace(SPEC, auth="disabled", dashboard=True), {}, address="10.0.0.1", gcs_address=None, object_store_bytes=3
+    )
+    assert "--dashboard-host=127.0.0.1" in command.argv
+    assert command.env["RAY_AUTH_MODE"] == "disabled"
+
+
+def test_child_environment_names_the_process_and_its_devices():
+    env = child_environment(SPEC, {"PATH": "/bin"}, generation=1, process_index=2, local_index=1)
+    assert (env["ERAY_WORLD"], env["ERAY_PROCESS_INDEX"], env["ERAY_PROCESS_COUNT"]) == ("main", "2", "3")
+    assert env["ERAY_DEVICES"] == "2,3"
+    assert env["JAX_NUM_CPU_DEVICES"] == "2"
+    assert env["PATH"].endswith(":/bin")
+
+
+def test_child_environment_keeps_what_the_user_decided():
+    flags = "--xla_force_host_platform_device_count=3"
+    env = child_environment(SPEC, {"XLA_FLAGS": flags, "ERAY_DEVICES": "own"}, 1, 0, 0)
+    assert "JAX_NUM_CPU_DEVICES" not in env
+    assert (env["XLA_FLAGS"], env["ERAY_DEVICES"]) == (flags, "own")

@@ -1,0 +1,39 @@
+import pytest
+
+from eray._settings import Settings, settings_table
+from eray.errors import SettingError
+
+BAD = [
+    ("ERAY_PORT_RANGE", "24000"),
+    ("ERAY_PORT_RANGE", "24000-24005"),
+    ("ERAY_PORT_RANGE", "80-30000"),
+    ("ERAY_PORT_RANGE", "30000-24000"),
+    ("ERAY_AUTH", "maybe"),
+    ("ERAY_DASHBOARD", "2"),
+    ("ERAY_RAY_GPUS", "-1"),
+    ("ERAY_RAY_GPUS", "²"),
+    ("ERAY_JOIN_TIMEOUT_S", "0"),
+    ("ERAY_JOIN_TIMEOUT_S", "nan"),
+    ("ERAY_JOIN_TIMEOUT_S", "inf"),
+    ("ERAY_JOIN_TIMEOUT_S", "1m"),
+    ("ERAY_LOG", "loud"),
+]
+
+
+@pytest.mark.parametrize(("variable", "value"), BAD)
+def test_malformed_setting_is_named_with_its_value(variable, value):
+    with pytest.raises(SettingError) as caught:
+        Settings.from_environ({variable: value})
+    assert (caught.value.variable, caught.value.value) == (variable, value)
+
+
+def test_settings_absent_and_empty_have_the_defaults():
+    empty = {setting.variable: " " for _, setting in settings_table()}
+    assert Settings.from_environ(empty) == Settings.from_environ({}) == Settings()
+
+
+def test_settings_are_read():
+    environ = {"ERAY_PORT_RANGE": "30000-30100", "ERAY_DASHBOARD": "yes", "ERAY_AUTH": "Disabled", "ERAY_RAY_GPUS": "0"}
+    settings = Settings.from_environ(environ)
+    assert (settings.port_range, settings.dashboard, settings.auth) == ((30000, 30100), True, "disabled")
+    assert settings.ray_gpus == 0
