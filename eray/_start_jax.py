@@ -107,7 +107,9 @@ class JaxStart:
         found = first_difference(expected, self._runtime.observe())
         if found is None:
             return
-        error = JaxMismatchError(start.world, answer.process_index, start.node, found.what, found.planned, found.found)
+        error = JaxMismatchError(
+            start.world, answer.process_index, start.node, found.what, found.planned, found.found, found.remedy
+        )
         client.report(start.world, answer.generation, answer.process_index, "failed", str(error))
         raise error
 

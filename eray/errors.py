@@ -341,15 +341,17 @@ class JaxStateError(JoinError):
 class JaxMismatchError(JoinError):
     """JAX came up differently from the plan."""
 
-    def __init__(self, world: str, process_index: int, node: str, what: str, planned: str, found: str) -> None:
-        super().__init__(world, process_index, node, what, planned, found)
+    def __init__(
+        self, world: str, process_index: int, node: str, what: str, planned: str, found: str, remedy: str
+    ) -> None:
+        super().__init__(world, process_index, node, what, planned, found, remedy)
         self.world, self.process_index, self.node = world, process_index, node
-        self.what, self.planned, self.found = what, planned, found
+        self.what, self.planned, self.found, self.remedy = what, planned, found, remedy
 
     def __str__(self) -> str:
         return (
             f"process {self.process_index} on {self.node}: the plan says {self.what} {self.planned}, "
-            f"JAX has {self.found}; look at XLA_FLAGS, JAX_PLATFORMS and the visible-devices variables of that process"
+            f"JAX has {self.found}; {self.remedy}"
         )
 
 

@@ -37,6 +37,10 @@ class Difference:
     what: str
     planned: str
     found: str
+    remedy: str = "look at XLA_FLAGS, JAX_PLATFORMS and the visible-devices variables of that process"
+
+
+NO_PLUGIN = "install JAX with support for it (`pip install 'jax[cuda]'`), or set JAX_PLATFORMS=cpu to leave it alone"
 
 
 def first_difference(expected: Expected, seen: Seen) -> Difference | None:
@@ -50,7 +54,8 @@ def first_difference(expected: Expected, seen: Seen) -> Difference | None:
     ]
     wants_accelerator = expected.local_device_ids is not None and _allows_accelerator(expected.platforms)
     if wants_accelerator and seen.platform == "cpu":
-        return Difference("the platform of its devices", f"an accelerator (ids {expected.local_device_ids})", "cpu")
+        ids = ", ".join(map(str, expected.local_device_ids or ()))
+        return Difference("the platform of its devices", f"an accelerator (ordinals {ids})", "cpu", NO_PLUGIN)
     if wants_accelerator:
         assert expected.local_device_ids is not None
         rows.append(("the number of local devices", len(expected.local_device_ids), seen.device_count))

@@ -62,6 +62,8 @@ def main(directories: list[str]) -> None:
         time.sleep(PAUSE_S)
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another cluster of this user's is there
+            os.rmdir(os.path.dirname(directory))
 
 
 if __name__ == "__main__":

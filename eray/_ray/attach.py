@@ -3,17 +3,15 @@
 Ray finds out slowly that an address is dead or a token wrong (FACTS R25), so the address is dialled first.
 """
 
-import contextlib
 import importlib
 import logging
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from eray._core.naming import NAMESPACE
 from eray._io import net
+from eray._io.signals import kept_sigterm
 from eray.errors import RayAttachError
 
 DIAL_S = 3.0
@@ -42,7 +40,7 @@ def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver
     if imported_before:
         refresh_authentication()
     try:
-        with _sigterm_kept():
+        with kept_sigterm():
             context = ray.init(
                 address=address,
                 namespace=namespace,
@@ -72,18 +70,6 @@ def current_address() -> str | None:
     import ray
 
     return ray.get_runtime_context().gcs_address if ray.is_initialized() else None
-
-
-@contextlib.contextmanager
-def _sigterm_kept() -> Iterator[None]:
-    """Leave SIGTERM to the program: Ray's own handler would print a stack, and the program's would never run.
-
-    Python sets handlers in the main thread only; elsewhere the caller must do it.
-    """
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    if before is not None and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, before)
 
 
 def refresh_authentication() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from eray._core.command import Command
 from eray._core.nodespec import NodeSpec
 
-START_HOOK = "eray._ray.start_hook.without_client_server"
+START_HOOK = "eray._ray.start_hook"
 
 
 def start_command(
@@ -25,7 +25,8 @@ def start_command(
         gcs_address: where the head's GCS listens, None for the head itself.
         object_store_bytes: size of the object store; what is left of the node's memory is for tasks.
     """
-    argv = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
+    argv = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--log-color=false"]
+    argv += ["--disable-usage-stats"]
     if gcs_address is None:
         argv += ["--head", "--port=0", f"--dashboard-host={address if spec.auth == 'token' else '127.0.0.1'}"]
         argv += ["--dashboard-port=0", f"--include-dashboard={str(spec.dashboard).lower()}", "--no-monitor"]
@@ -45,7 +46,10 @@ def start_command(
     ]
     if spec.memory_bytes is not None:
         argv.append(f"--memory={max(spec.memory_bytes - object_store_bytes, 0)}")
-    return Command(tuple(argv), {**environ, **ray_variables(spec), **_NODE_VARIABLES})
+    hook = "without_client_server" if spec.dashboard else "without_dashboard"
+    return Command(
+        tuple(argv), {**environ, **ray_variables(spec), **_NODE_VARIABLES, "RAY_START_HOOK": f"{START_HOOK}.{hook}"}
+    )
 
 
 def ray_variables(spec: NodeSpec) -> dict[str, str]:
@@ -73,7 +77,6 @@ def auth_variables(auth: str, token_path: str) -> dict[str, str]:
 _NODE_VARIABLES = {
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
     "RAY_prestart_worker_first_driver": "0",
-    "RAY_START_HOOK": START_HOOK,
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
 }

@@ -3,6 +3,7 @@
 from typing import Any
 
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
+from eray._io.signals import kept_sigterm
 from eray._ray import attach as own
 from eray._ray.asking import find_coordinator
 from eray.errors import RayAttachError
@@ -26,7 +27,8 @@ def attach(address: str | None) -> tuple[str, dict[str, Any]]:
             )
         own.attach(address, node="this node")
     elif not ray.is_initialized():
-        ray.init(namespace=NAMESPACE, log_to_driver=False)
+        with kept_sigterm():
+            ray.init(namespace=NAMESPACE, log_to_driver=False)
     context = ray.get_runtime_context()
     if find_coordinator() is None:
         from eray._ray.client import CoordinatorClient

@@ -5,14 +5,17 @@ import contextlib
 import glob
 import os
 import subprocess
+from collections.abc import Iterable
 
 from eray._core.command import Command
 from eray._io import clock, process
 from eray.errors import RayStartError
 
 POLL_S = 0.02
+TAIL_LINES = 15
 TERM_GRACE_S = 2.0
 SETTLE_S = 0.5
+ASK_S = 1.0
 NODE_ID = "*[0-9a-f]"  # hexadecimal; Ray writes NAME.tmp first and renames it
 
 
@@ -49,25 +52,23 @@ class RayNode:
         Raises:
             RayStartError: Ray ended, or is not ready after ``timeout_s``.
         """
-        path = await self._appears(f"dashboard_agent_listen_port_{NODE_ID}", timeout_s, "its raylet is not ready")
+        for agent in ("runtime_env_agent_port", "dashboard_agent_listen_port"):
+            path = await self._appears(f"{agent}_{NODE_ID}", timeout_s, "its raylet is not ready")
         with contextlib.suppress(RayStartError):
             await self._appears("logs/debug_state.txt", SETTLE_S, "")
         return path.rpartition("_")[2]
 
     async def ended(self) -> str:
-        """Wait until a process that the node cannot live without is gone, and say which."""
+        """Wait until a process that the node cannot live without is gone, and say which, with its last words."""
         assert self._child is not None
         needed = {self._child.pid: "ray start"}
         for each in process.descendants(self._child.pid):
             name = _program(each.pid)
             if name in ("raylet", "gcs_server"):
                 needed[each.pid] = name
-        gone = asyncio.get_running_loop().create_future()
-        with contextlib.ExitStack() as stack:
-            for pid, name in needed.items():
-                _watch(stack, pid, name, gone)
-            name = str(await gone)
-        return f"{name} of node {self._node} ended"
+        name = needed[await _first_gone(needed)]
+        words = _tail(os.path.join(self._ray_dir, "session_latest", "logs", f"{name}.err"), TAIL_LINES)
+        return f"{name} of node {self._node} ended" + (f"; {name}.err:\n{words}" if words else "")
 
     async def stop(self) -> None:
         """End Ray and all it started. SIGTERM first, what is left after two seconds is killed."""
@@ -75,15 +76,6 @@ class RayNode:
             return
         self._stopping = True
         await asyncio.to_thread(process.terminate, self._child, TERM_GRACE_S)
-
-    def last_lines(self, count: int = 15) -> str:
-        """Return the end of the log that tells most about a failed start."""
-        session = os.path.join(self._ray_dir, "session_latest", "logs")
-        for name in ("raylet.err", "gcs_server.err", "raylet.out"):
-            text = _tail(os.path.join(session, name), count)
-            if text and name != "raylet.out":
-                return f"{name}:\n{text}"
-        return f"{os.path.basename(self._log_path)}:\n{_tail(self._log_path, count)}"
 
     async def _appears(self, pattern: str, timeout_s: float, otherwise: str) -> str:
         deadline = clock.monotonic() + timeout_s
@@ -98,22 +90,46 @@ class RayNode:
                 raise self._failed(f"{otherwise} after {timeout_s:g} s")
             await asyncio.sleep(POLL_S)
 
+    def _last_lines(self) -> str:
+        """Return the end of the log that tells most about a failed start."""
+        session = os.path.join(self._ray_dir, "session_latest", "logs")
+        for name in ("raylet.err", "gcs_server.err"):
+            if text := _tail(os.path.join(session, name), TAIL_LINES):
+                return f"{name}:\n{text}"
+        return f"{os.path.basename(self._log_path)}:\n{_tail(self._log_path, TAIL_LINES)}"
+
     def _failed(self, found: str) -> RayStartError:
         remedy = "its logs are kept in the job directory"
-        return RayStartError(self._node, f"Ray did not start: {found}; {self.last_lines()}", remedy)
+        return RayStartError(self._node, f"Ray did not start: {found}; {self._last_lines()}", remedy)
 
 
-def _watch(stack: contextlib.ExitStack, pid: int, name: str, gone: "asyncio.Future[str]") -> None:
+async def _first_gone(pids: Iterable[int]) -> int:
+    """Return the first of ``pids`` that is dead: at once by a pidfd; Linux before 5.3 has none and is asked."""
     loop = asyncio.get_running_loop()
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
+    gone: asyncio.Future[int] = loop.create_future()
+
+    def tell(pid: int) -> None:
         if not gone.done():
-            gone.set_result(name)
-        return
-    stack.callback(os.close, descriptor)
-    loop.add_reader(descriptor, lambda: None if gone.done() else gone.set_result(name))
-    stack.callback(loop.remove_reader, descriptor)
+            gone.set_result(pid)
+
+    with contextlib.ExitStack() as stack:
+        for pid in pids:
+            try:
+                descriptor = os.pidfd_open(pid)
+            except ProcessLookupError:
+                return pid
+            except (OSError, AttributeError):
+                break
+            stack.callback(os.close, descriptor)
+            loop.add_reader(descriptor, tell, pid)
+            stack.callback(loop.remove_reader, descriptor)
+        else:
+            return await gone
+    while True:
+        for pid in pids:
+            if not process.is_alive(pid):
+                return pid
+        await asyncio.sleep(ASK_S)
 
 
 def _program(pid: int) -> str:

@@ -129,7 +129,7 @@ class Supervisor:
         self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})
         what = await self._ray.ended()
         if not self._stopping:
-            self.emit({"type": "ray-lost", "reason": f"{what}; {self._ray.last_lines()}"})
+            self.emit({"type": "ray-lost", "reason": what})
 
     async def _start_processes(self, message: Message) -> None:
         world = self.spec.world
@@ -170,8 +170,9 @@ class Supervisor:
         if world is not None and isinstance(index, int) and 0 <= index < world.process_count:
             _, local_index, local_count, _ = world.layout(self.spec.nodes)[index]
             place = {"local_index": local_index, "local_count": local_count}
-        about = {name: client.hello.get(name) for name in ("world", "indexes_on_node")}
-        self.emit({"type": "busy", **about})
+        if self._clients.seen == 1:  # one word a node, not a process
+            about = {name: client.hello.get(name) for name in ("world", "indexes_on_node")}
+            self.emit({"type": "busy", **about})
         welcome = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
         return [message for message in (welcome, self._failure or self._ready) if message is not None]
 

@@ -45,7 +45,7 @@ EXAMPLES: tuple[errors.ErayError, ...] = (
     errors.StaleGenerationError("train", 3, 1, 2),
     errors.ConnectionStateError("connect() was called before with world='train', now with world='eval'"),
     errors.JaxStateError("a JAX backend is already up; call eray.connect() before the first use of a JAX device"),
-    errors.JaxMismatchError("train", 2, "node02", "local devices", "2", "3"),
+    errors.JaxMismatchError("train", 2, "node02", "local devices", "2", "3", "look at XLA_FLAGS"),
     errors.WorldFailedError("train", 1, "process 2 on node02 (pid 4242) ended with code 7"),
 )
 

@@ -12,11 +12,11 @@ CASES = {
     "as_planned_on_cpu": (CPU, ON_CPU, None),
     "any_number_of_cpu_devices_where_none_was_asked": (CPU, ON_CPU | {"device_count": 8}, None),
     "asked_cpu_devices": (CPU | {"device_count": 2}, ON_CPU | {"device_count": 3}, ("2", "3")),
-    "silent_fall_to_cpu": (GPU, ON_CPU, ("an accelerator (ids (2, 3))", "cpu")),
+    "silent_fall_to_cpu": (GPU, ON_CPU, ("an accelerator (ordinals 2, 3)", "cpu")),
     "fall_to_cpu_although_cuda_is_listed": (
         GPU | {"platforms": "cuda,cpu"},
         ON_CPU,
-        ("an accelerator (ids (2, 3))", "cpu"),
+        ("an accelerator (ordinals 2, 3)", "cpu"),
     ),
     "cpu_by_wish": (GPU | {"platforms": "cpu"}, ON_CPU, None),
     "wrong_number_of_gpus": (GPU, ON_GPU | {"device_count": 4}, ("2", "4")),

@@ -1,0 +1,42 @@
+"""Process 2 of three ends badly, while the others wait: its code is the command's, and the command says who and why."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from laptop import Laptop, await_text
+
+pytestmark = [pytest.mark.ray, pytest.mark.jax]
+
+PROGRAM = Path(__file__).parent / "programs" / "ends_badly.py"
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "words", "last_lines"),
+    [
+        ("sys.exit", 7, "ended with code 7", ["about to end"]),
+        ("SystemExit with words", 1, "ended with code 1", ["about to end", "no data"]),
+        ("exception", 1, "ended with code 1", ["Traceback", "ValueError: this is wrong"]),
+        ("eray's error", 3, "ended with code 3", ["DevicePlanError: node n1: found (devices-overlap); remedy"]),
+        ("in a with block", 7, "ended with code 7", ["about to end"]),
+        ("os._exit", 9, "ended with code 9", ["about to end"]),
+        ("kill", 137, "was killed (SIGKILL, 137)", ["about to end"]),
+        ("abort", 134, "aborted (SIGABRT, 134)", ["about to end"]),
+    ],
+)
+def test_process_that_ends_badly(laptop: Laptop, how: str, code: int, words: str, last_lines: list[str]) -> None:
+    run = laptop.eray(
+        "run", "-n", "3", "--", "python", PROGRAM, how, *(["--jax"] if how in ("sys.exit", "kill") else [])
+    )
+    await_text(run, "about to end")
+    began = time.monotonic()
+    result = run.wait(20)
+    assert time.monotonic() - began < 10.0
+    assert result.returncode == code, result.output
+    summary = re.search(rf"^eray: process 2 on (\S+) \(pid \d+\) {re.escape(words)}.*", result.stderr, re.M | re.S)
+    assert summary, result.output
+    said = summary[0][: summary[0].find("\neray:")]
+    assert "its last lines:" in said
+    for line in last_lines:
+        assert line in said
