@@ -44,6 +44,7 @@ class Join:
         self._join_timeout_s = timeout_s or settings.join_timeout_s
         self._jax: JaxStart | None = None
         self._connection: Connection | None = None
+        self._link: Link | None = None
         self._alone = False
         self._owns_ray = True
 
@@ -92,6 +93,7 @@ class Join:
         hello = {"world": identity.world, "process_index": identity.process_index}
         link.send({"type": "hello", **hello, "indexes_on_node": identity.indexes_on_node})
         welcome, ready = await_ready(link, node, self._cluster_timeout_s, _say)
+        self._link = link
         link.watch(self._on_message, self._on_lost)
         self._environ.update(driver_variables(ready["auth"], ready["token_path"]))
         attach.attach(ready["gcs_address"], node=node)
@@ -200,8 +202,6 @@ class Join:
     def _on_message(self, message: dict[str, Any]) -> None:
         if message["type"] == "progress":
             _say(str(message["text"]))
-        elif message["type"] == "bye" and self._connection is not None:
-            self._connection.on_bye(bool(message["last"]))
         elif message["type"] == "failed":
             self._fail(str(message["cause"]), int(message["code"]))
 
@@ -217,6 +217,8 @@ class Join:
         elif not self._alone:  # JAX's start cannot be interrupted otherwise (FACTS J1)
             _say(f"this process leaves: {cause}")
             sys.stdout.flush()
+            if self._link is not None:
+                self._link.leave()
             os._exit(code)
 
 

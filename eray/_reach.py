@@ -30,22 +30,26 @@ def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | Non
         ClusterError: it does not answer in time.
     """
     files.private_directory(spec.run_dir, spec.tmpdir)
-    try:
-        return Link.open(spec.socket_path, spec.node)
-    except OSError:
-        pass
+    if (link := _find(spec)) is not None:
+        return link
     lock = FileLock(os.path.join(spec.run_dir, SPAWN_LOCK), mode=0o600)
     try:
         with lock.acquire(timeout=timeout_s):
-            try:
-                return Link.open(spec.socket_path, spec.node)
-            except OSError:
-                _start(spec, environ, cpus)
+            if (link := _find(spec)) is not None:
+                return link
+            _start(spec, environ, cpus)
             return open_link(spec.socket_path, spec.node)
     except Timeout:
         raise ClusterLostError(
             spec.node, f"another process starts this node's supervisor since {timeout_s:g} s", "look at its output"
         ) from None
+
+
+def _find(spec: NodeSpec) -> Link | None:
+    try:
+        return Link.open(spec.socket_path, spec.node)
+    except OSError:
+        return None
 
 
 def open_link(path: str, node: str) -> Link:

@@ -2,7 +2,6 @@
 
 import re
 import socket
-from pathlib import Path
 
 import pytest
 from slurm_rig import USER, Rig
@@ -28,7 +27,10 @@ def test_batch_script_and_login_shell_are_no_tasks(rig: Rig) -> None:
     expect_nothing_left(rig)
     assert job.exit_code == 3
     expect_error(job.output, f"NotATaskError: this is the batch-shell of job {job.id}", "node[01-02]", "`srun python")
-    for nodes, reason in (("-N2", "the job has 2 nodes, node[01-02]"), ("-N1", f"{socket.gethostname()} is not a node")):
+    for nodes, reason in (
+        ("-N2", "the job has 2 nodes, node[01-02]"),
+        ("-N1", f"{socket.gethostname()} is not a node"),
+    ):
         result = rig.salloc([nodes], f"python {WHO}")
         assert result.returncode == 3
         expect_error(result.output, "NotATaskError: this is the allocation-shell of job", reason, "`eray run -- python")
@@ -71,8 +73,14 @@ def test_secret_homes_that_differ_are_told_from_no_beacon(rig: Rig) -> None:
 
 def test_secret_that_others_can_read_is_refused(rig: Rig) -> None:
     home = rig.share.out / "open-home"
-    rig.run(["bash", "-c", f"mkdir -p {home}/.eray && chmod 700 {home}/.eray && umask 0 && "
-             f"head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >{home}/.eray/secret"]).check()
+    rig.run(
+        [
+            "bash",
+            "-c",
+            f"mkdir -p {home}/.eray && chmod 700 {home}/.eray && umask 0 && "
+            f"head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >{home}/.eray/secret",
+        ]
+    ).check()
     result = rig.srun(["-N2", "-n2", "python", WHO], HOME=str(home))
     expect_nothing_left(rig)
     assert result.returncode == 3, result.output
@@ -98,7 +106,7 @@ def test_run_directory_of_others_is_refused(rig: Rig, make: str, reason: str) ->
     uid = rig.run(["id", "-u"]).check().stdout.strip()
     rig.exec("node02", make.format(user=USER, uid=uid)).check()
     try:
-        result = rig.srun(["-N2", "-n2", "python", WHO], ERAY_CLUSTER_TIMEOUT_S="10")
+        result = rig.srun(["-N2", "-n2", "python", WHO], ERAY_CLUSTER_TIMEOUT_S="15")
         expect_nothing_left(rig)
         assert result.returncode in (3, 4), result.output
         expect_error(result.output, f"DirectoryError: /tmp/eray-{uid}: {reason.format(uid=uid)}")
@@ -125,8 +133,10 @@ def test_loopback_and_interface(rig: Rig) -> None:
 def test_beacon_ports_all_busy(rig: Rig) -> None:
     code = "import socket, time\nfor port in range(40000, 40016):\n socket.create_server(('10.77.0.11', port))"
     holder = rig.share.out / "hold.py"
-    holder.write_text(f"import socket, sys, time\nheld = [socket.create_server(('10.77.0.11', p)) for p in range(23000, 23016)]\n"
-                      "print('held', flush=True)\ntime.sleep(60)\n")
+    holder.write_text(
+        "import socket, sys, time\nheld = [socket.create_server(('10.77.0.11', p)) for p in range(23000, 23016)]\n"
+        "print('held', flush=True)\ntime.sleep(60)\n"
+    )
     del code
     running = rig.start(["srun", "-N1", "-w", "node01", "python", str(holder)])
     rig.wait_until(lambda: "held" in running.output, 10, "the ports to be held")
