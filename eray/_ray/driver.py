@@ -136,10 +136,11 @@ class HeadDriver:
             ClusterLostError: the coordinator is gone for good.
         """
         # Not in a thread: a blocked ray.get would outlive the end of the cluster.
+        import ray
         import ray.exceptions
 
         handle, backoff, attempt = self._client.handle, Backoff(), 0
-        while True:
+        while ray.is_initialized():  # else the call would start a cluster of its own
             try:
                 answer: Mapping[str, Any] = await handle.watch.remote(version, WATCH_S)
                 return answer
@@ -150,6 +151,7 @@ class HeadDriver:
                 raise ClusterLostError(
                     self._spec.node, f"the coordinator is gone ({type(exc).__name__})", "see the logs of Ray there"
                 ) from exc
+        raise ClusterLostError(self._spec.node, "this process has left Ray", "see the first error above")
 
     def publish(self, nodes: Sequence[Mapping[str, Any]]) -> None:
         """Tell people and the login node how this cluster is reached."""

@@ -14,6 +14,7 @@ from eray import errors
 from eray._core.nodespec import NodeSpec
 from eray._core.outcome import Outcome
 from eray._core.rollcall import NodeReport
+from eray._io.threads import in_daemon_thread
 from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 LEAVE_S = 4.0
 """How long the other nodes may take to stop before the head goes without them."""
+DETACH_S = 2.0
 HEAR_S = 5.0
 """How long processes that were told of a failure may take to end by themselves."""
 
@@ -65,8 +67,7 @@ class Head:
             code = await self._result
             await self._take_down()
         finally:
-            for task in tuple(self._tasks):
-                task.cancel()
+            await self._cancel_tasks()
             if server is not None:
                 await server.close()
         return code
@@ -167,7 +168,7 @@ class Head:
         self._fail(cause, JoinError.exit_code, process_index)
         if message["joined"] and self._driver.is_up:
             with suppress(ErayError):  # the coordinator only keeps the record; the processes know already
-                await asyncio.to_thread(self._driver.died, world, generation, process_index, cause)
+                await in_daemon_thread(self._driver.died, world, generation, process_index, cause)
 
     def _end_when_idle(self) -> None:
         if self._spec.purpose != "tasks" or not self._idle >= self._nodes.connected:
@@ -196,8 +197,16 @@ class Head:
         self._nodes.broadcast({"type": "stop"})
         await self._supervisor.stop_processes()
         await self._nodes.await_gone(LEAVE_S)
-        await asyncio.to_thread(self._driver.close)
+        await self._cancel_tasks()  # none may ask the coordinator any more: Ray would start a cluster for that
+        with suppress(TimeoutError):  # where Ray is gone already, leaving it can take for ever
+            async with asyncio.timeout(DETACH_S):
+                await in_daemon_thread(self._driver.close)
         await self._supervisor.stop()
+
+    async def _cancel_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(coroutine))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from eray._core.nodespec import NodeSpec
 from eray._io import beacon
 from eray._io.channel import Channel
+from eray._io.threads import in_daemon_thread
 from eray._io.ward import Ward
 from eray._ray import home, job_home
 from eray._ray.driver import HeadDriver
@@ -91,9 +92,9 @@ async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], 
     driver = HeadDriver(spec, supervisor.environ, attached=lambda: loop.call_soon_threadsafe(signals.heed))
     head = Head(spec, supervisor, driver)
     signals = Signals(lambda number: head.finish(128 + number), led=led)
-    loading = asyncio.create_task(asyncio.to_thread(driver.load))
+    loading = asyncio.create_task(in_daemon_thread(driver.load))
     code = await head.run(listening)
-    await loading
+    loading.cancel()
     return code
 
 

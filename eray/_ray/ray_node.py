@@ -12,6 +12,7 @@ from eray._io import clock, process
 from eray.errors import RayStartError
 
 POLL_S = 0.02
+TAIL_LINES = 15
 TERM_GRACE_S = 2.0
 SETTLE_S = 0.5
 ASK_S = 1.0
@@ -58,14 +59,16 @@ class RayNode:
         return path.rpartition("_")[2]
 
     async def ended(self) -> str:
-        """Wait until a process that the node cannot live without is gone, and say which."""
+        """Wait until a process that the node cannot live without is gone, and say which, with its last words."""
         assert self._child is not None
         needed = {self._child.pid: "ray start"}
         for each in process.descendants(self._child.pid):
             name = _program(each.pid)
             if name in ("raylet", "gcs_server"):
                 needed[each.pid] = name
-        return f"{needed[await _first_gone(needed)]} of node {self._node} ended"
+        name = needed[await _first_gone(needed)]
+        words = _tail(os.path.join(self._ray_dir, "session_latest", "logs", f"{name}.err"), TAIL_LINES)
+        return f"{name} of node {self._node} ended" + (f"; {name}.err:\n{words}" if words else "")
 
     async def stop(self) -> None:
         """End Ray and all it started. SIGTERM first, what is left after two seconds is killed."""
@@ -73,15 +76,6 @@ class RayNode:
             return
         self._stopping = True
         await asyncio.to_thread(process.terminate, self._child, TERM_GRACE_S)
-
-    def last_lines(self, count: int = 15) -> str:
-        """Return the end of the log that tells most about a failed start."""
-        session = os.path.join(self._ray_dir, "session_latest", "logs")
-        for name in ("raylet.err", "gcs_server.err", "raylet.out"):
-            text = _tail(os.path.join(session, name), count)
-            if text and name != "raylet.out":
-                return f"{name}:\n{text}"
-        return f"{os.path.basename(self._log_path)}:\n{_tail(self._log_path, count)}"
 
     async def _appears(self, pattern: str, timeout_s: float, otherwise: str) -> str:
         deadline = clock.monotonic() + timeout_s
@@ -96,9 +90,17 @@ class RayNode:
                 raise self._failed(f"{otherwise} after {timeout_s:g} s")
             await asyncio.sleep(POLL_S)
 
+    def _last_lines(self) -> str:
+        """Return the end of the log that tells most about a failed start."""
+        session = os.path.join(self._ray_dir, "session_latest", "logs")
+        for name in ("raylet.err", "gcs_server.err"):
+            if text := _tail(os.path.join(session, name), TAIL_LINES):
+                return f"{name}:\n{text}"
+        return f"{os.path.basename(self._log_path)}:\n{_tail(self._log_path, TAIL_LINES)}"
+
     def _failed(self, found: str) -> RayStartError:
         remedy = "its logs are kept in the job directory"
-        return RayStartError(self._node, f"Ray did not start: {found}; {self.last_lines()}", remedy)
+        return RayStartError(self._node, f"Ray did not start: {found}; {self._last_lines()}", remedy)
 
 
 async def _first_gone(pids: Iterable[int]) -> int:
