@@ -17,11 +17,18 @@ from eray.errors import RayAttachError
 DIAL_S = 3.0
 
 
-def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver: bool = True) -> str:
+def attach(
+    address: str,
+    *,
+    namespace: str = NAMESPACE,
+    node: str,
+    log_to_driver: bool = True,
+    named: str = "the Ray address ",
+) -> str:
     """Make this process a driver of the Ray cluster whose GCS is at ``address``, and return its dashboard's host:port.
 
     RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set before. A ``ray.init`` of the user's is kept when it is the
-    same cluster and namespace.
+    same cluster and namespace. ``named`` is what messages call the address.
 
     Raises:
         RayAttachError: nothing answers there, it refuses us, or this process is attached to another cluster.
@@ -35,7 +42,7 @@ def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver
     host, _, port = address.rpartition(":")
     if not port.isdigit() or not net.port_is_open(host.strip("[]"), int(port), DIAL_S):
         raise RayAttachError(
-            node, f"nothing answers at the Ray address {address}", "see whether that cluster still runs"
+            node, f"nothing answers at {named}{address}", "see whether that cluster still runs, and is meant"
         )
     if imported_before:
         refresh_authentication()
