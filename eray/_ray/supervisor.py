@@ -129,7 +129,7 @@ class Supervisor:
         self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})
         what = await self._ray.ended()
         if not self._stopping:
-            self.emit({"type": "ray-lost", "reason": what})
+            self.emit({"type": "ray-lost", "reason": f"{what}, {self._ray.last_words()}"})
 
     async def _start_processes(self, message: Message) -> None:
         world = self.spec.world
