@@ -13,7 +13,6 @@ from eray._io import clock, logs, process
 from eray.errors import RayStartError
 
 POLL_S = 0.02
-TAIL_LINES = 15
 TERM_GRACE_S = 2.0
 SETTLE_S = 0.5
 ASK_S = 1.0
@@ -61,16 +60,14 @@ class RayNode:
         return path.rpartition("_")[2]
 
     async def ended(self) -> str:
-        """Wait until a process that the node cannot live without is gone, and say which, with its last words."""
+        """Wait until a process that the node cannot live without is gone, and say which."""
         assert self._child is not None
         needed = {self._child.pid: "ray start"}
         for each in process.descendants(self._child.pid):
             name = _program(each.pid)
             if name in ("raylet", "gcs_server"):
                 needed[each.pid] = name
-        name = needed[await _first_gone(needed)]
-        words = _tail(os.path.join(self._ray_dir, "session_latest", "logs", f"{name}.err"), TAIL_LINES)
-        return f"{name} of node {self._node} ended" + (f"; {name}.err:\n{words}" if words else "")
+        return f"{needed[await _first_gone(needed)]} of node {self._node} ended"
 
     async def stop(self) -> None:
         """End Ray and all it started. SIGTERM first, what is left after two seconds is killed."""
