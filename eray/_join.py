@@ -90,8 +90,9 @@ class Join:
         from eray._ray import attach
         from eray._ray.commands import driver_variables
 
-        hello = {"world": identity.world, "process_index": identity.process_index}
-        link.send({"type": "hello", **hello, "indexes_on_node": identity.indexes_on_node})
+        hello: dict[str, Any] = {"world": identity.world, "process_index": identity.process_index}
+        hello |= {"process_count": identity.process_count, "indexes_on_node": identity.indexes_on_node}
+        link.send({"type": "hello", **hello})
         welcome, ready = await_ready(link, node, self._cluster_timeout_s, _say)
         self._link = link
         link.watch(self._on_message, self._on_lost)

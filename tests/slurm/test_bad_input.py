@@ -65,7 +65,8 @@ def test_variable_missing_contradicting_or_malformed(rig: Rig, name: str, value:
 
 
 def test_secret_homes_that_differ_are_told_from_no_beacon(rig: Rig) -> None:
-    result = rig.srun(["-N2", "-n2", *task(on_node02="export HOME=$(mktemp -d)")])
+    command = task(on_node02="export HOME=$(mktemp -d)")
+    result = rig.srun(["-N2", "-n2", *command], ERAY_JOIN_TIMEOUT_S="10")
     expect_nothing_left(rig)
     assert result.returncode in (3, 4), result.output
     expect_error(result.output, "node02", "secret", "home", "ERAY_SECRET")
@@ -140,7 +141,7 @@ def test_beacon_ports_all_busy(rig: Rig) -> None:
     del code
     running = rig.start(["srun", "-N1", "-w", "node01", "python", str(holder)])
     rig.wait_until(lambda: "held" in running.output, 10, "the ports to be held")
-    result = rig.srun(["-N2", "-n2", "python", WHO], ERAY_PORT_RANGE="23000-23015")
+    result = rig.srun(["-N2", "-n2", "python", WHO], ERAY_PORT_RANGE="23000-23015", ERAY_CLUSTER_TIMEOUT_S="8")
     running.kill()
     expect_nothing_left(rig)
     assert result.returncode == 4, result.output
