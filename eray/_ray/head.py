@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from eray import errors
+from eray._core.missing import name_missing
 from eray._core.nodespec import NodeSpec
 from eray._core.outcome import Outcome
 from eray._core.rollcall import NodeReport
@@ -124,7 +125,15 @@ class Head:
 
     def _node_lost(self, rank: int, name: str) -> None:
         if rank not in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
-            self._fail(f"node {name} is lost: its supervisor does not answer any more", ClusterError.exit_code)
+            where = f"node {name} ({self._processes_on(rank)})"
+            self._fail(f"{where} is lost: its supervisor does not answer any more", ClusterError.exit_code)
+
+    def _processes_on(self, rank: int) -> str:
+        if (world := self._spec.world) is not None:
+            indexes = [index for index, row in enumerate(world.layout(self._spec.nodes)) if row[0] == rank]
+        else:
+            indexes = self._served.get(rank, {}).get("indexes_on_node") or []
+        return name_missing([{"process_index": index} for index in indexes])
 
     async def _watch_roll_call(self) -> None:
         deadline = Deadline.after(self._spec.cluster_timeout_s, now=clock.monotonic())

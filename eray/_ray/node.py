@@ -16,7 +16,7 @@ from eray._ray.head import Head
 from eray._ray.notices import say
 from eray._ray.signals import Signals
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import BeaconError, ClusterError, ClusterLostError, ErayError
+from eray.errors import BeaconError, ClusterError, ClusterLostError, ErayError, NodeLockedError
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ def supervise(
             code = asyncio.run(_serve(spec, environ, ray_environ, ward, listening, led=led))
             ward.dismiss()
             return code
-    except BeaconError:
-        raise  # the head cannot be told
+    except (BeaconError, NodeLockedError):
+        raise  # the head cannot be told, or is another cluster's
     except ErayError as exc:
         if spec.node_rank:
             asyncio.run(_tell_head(spec, exc))
@@ -120,6 +120,8 @@ def _keep_logs(spec: NodeSpec, code: int) -> None:
 
 async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], *, led: bool) -> int:
     loop = asyncio.get_running_loop()
+    if spec.auth == "disabled":
+        say("ERAY_AUTH=disabled: whoever reaches the ports of these nodes can run programs as you")
     driver = HeadDriver(spec, supervisor.environ, attached=lambda: loop.call_soon_threadsafe(signals.heed))
     head = Head(spec, supervisor, driver)
     signals = Signals(lambda number: head.finish(128 + number), led=led)
