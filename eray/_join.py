@@ -90,8 +90,9 @@ class Join:
         from eray._ray import attach
         from eray._ray.commands import driver_variables
 
-        hello = {"world": identity.world, "process_index": identity.process_index}
-        link.send({"type": "hello", **hello, "indexes_on_node": identity.indexes_on_node})
+        hello: dict[str, Any] = {"world": identity.world, "process_index": identity.process_index}
+        hello |= {"process_count": identity.process_count, "indexes_on_node": identity.indexes_on_node}
+        link.send({"type": "hello", **hello})
         deadline = Deadline.after(self._cluster_timeout_s, now=clock.monotonic())
         welcome = await_word(link, "welcome", node, deadline, _say)
         likely = driver_variables(welcome["auth"], welcome["token_path"])

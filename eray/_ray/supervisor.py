@@ -171,7 +171,7 @@ class Supervisor:
             _, local_index, local_count, _ = world.layout(self.spec.nodes)[index]
             place = {"local_index": local_index, "local_count": local_count}
         if self._clients.seen == 1:  # one word a node, not a process
-            about = {name: client.hello.get(name) for name in ("world", "indexes_on_node")}
+            about = {name: client.hello.get(name) for name in ("world", "process_count", "indexes_on_node")}
             self.emit({"type": "busy", **about})
         welcome = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
         welcome |= {"auth": self.spec.auth, "token_path": self.spec.token_path}
