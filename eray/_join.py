@@ -129,7 +129,7 @@ class Join:
             local_device_ids=answer.local_device_ids,
             device_rule=answer.device_rule,
             coordinator_address=address,
-            node=access.node,
+            node=access.node | {"node_rank": answer.node_rank},
             stays_until_all_left=answer.process_index == 0 or _is_on_head(access),
             drain_timeout_s=self._site.settings.drain_timeout_s,
             alone=self._alone,

@@ -48,13 +48,13 @@ class HeadDriver:
         logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it is used in a thread
         import ray  # noqa: F401
 
-        import eray._ray.coordinator  # noqa: F401
+        import eray._ray.creation  # noqa: F401
 
     def create(self, gcs_address: str, node: Mapping[str, Any]) -> None:
         """Attach to the cluster, create the coordinator on the head, and declare the world that will be started."""
         from eray._ray import attach
         from eray._ray.client import CoordinatorClient
-        from eray._ray.coordinator import create_coordinator
+        from eray._ray.creation import create_coordinator
 
         self.load()
         self._dashboard_url = attach.attach(gcs_address, node=self._spec.node, log_to_driver=False)
