@@ -29,7 +29,8 @@ class Link:
         self._sending = threading.Lock()
         self._closed = False
         self._watcher: threading.Thread | None = None
-        self._parted, self._gone, self._awaits_end = threading.Event(), threading.Event(), False
+        self._leaving, self._parted, self._gone = threading.Lock(), threading.Event(), threading.Event()
+        self._awaits_end = False
 
     @classmethod
     def open(cls, path: str, node: str) -> "Link":
@@ -86,13 +87,13 @@ class Link:
                 except ClusterLostError:
                     self._parted.set()
                     self._gone.set()
-                    if not self._closed:
+                    if not self._closed and not self._leaving.locked():
                         on_lost()
                     return
                 if message is not None and message["type"] == "bye":
                     self._awaits_end = bool(message["last"])
                     self._parted.set()
-                elif message is not None:
+                elif message is not None and not self._leaving.locked():
                     on_message(message)
 
         self._watcher = threading.Thread(target=listen, name="eray-watch", daemon=True)
@@ -117,6 +118,9 @@ class Link:
         self._part({"type": "failed", "cause": cause, "code": code})
 
     def _part(self, message: Mapping[str, Any]) -> None:
+        if not self._leaving.acquire(blocking=False):  # the other thread does it, and ends this process
+            self._gone.wait(PARTING_S + CLEARED_S)
+            return
         with suppress(ClusterLostError):
             self.send(message)
             if self._watcher in (None, threading.current_thread()):

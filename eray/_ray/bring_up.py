@@ -68,9 +68,9 @@ class BringUp:
             await self._all_ready()
 
     async def tell_layout(self, served: Mapping[int, Message]) -> None:
-        """Tell which task is on which node, as soon as each node's first task told it; for messages only."""
+        """Tell which task is on which node, as soon as that is known; for messages only."""
         await self.has_coordinator.wait()
-        if self._spec.purpose == "tasks" and len(served) == len(self._spec.nodes):
+        if self._spec.purpose == "tasks" and 0 in served:
             await in_daemon_thread(self._driver.declare_tasks, dict(served), self._spec.nodes)
 
     async def _use_shared(self, rank: int, name: str) -> None:

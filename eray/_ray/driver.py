@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from eray._core.layout import task_layout
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._core.nodespec import NODE_FILE, NodeSpec
 from eray._core.timing import Backoff
@@ -99,15 +100,12 @@ class HeadDriver:
         return self._nodes[name]
 
     def declare_tasks(self, served: Mapping[int, Mapping[str, Any]], names: Sequence[str]) -> None:
-        """Tell the coordinator which task is on which node, where all nodes know it; it is used in messages."""
-        rows: dict[int, tuple[int, int, int, str]] = {}
-        for rank, about in served.items():
-            indexes = about["indexes_on_node"] or ()
-            rows |= {index: (rank, at, len(indexes), names[rank]) for at, index in enumerate(indexes)}
-        if sorted(rows) == list(range(len(rows))) and all(about["indexes_on_node"] for about in served.values()):
+        """Tell the coordinator which task is on which node, where that is known; it is used in messages."""
+        world, count = str(served[0]["world"]), int(served[0]["process_count"])
+        layout = task_layout({rank: about["indexes_on_node"] for rank, about in served.items()}, names, count)
+        if layout is not None:
             with suppress(ErayError):  # it has failed or closed meanwhile
-                layout = [rows[index] for index in range(len(rows))]
-                self._client.declare_world(str(served[0]["world"]), len(rows), generation=1, layout=layout)
+                self._client.declare_world(world, count, generation=1, layout=layout)
 
     def exports(self) -> str:
         """Return what a shell needs to reach this cluster with Ray's own commands."""

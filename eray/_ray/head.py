@@ -11,9 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from eray import errors
+from eray._core.missing import name_missing
 from eray._core.nodespec import NodeSpec
 from eray._core.outcome import Outcome
 from eray._core.rollcall import NodeReport
+from eray._core.timing import Deadline
+from eray._io import clock
 from eray._io.threads import in_daemon_thread
 from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
@@ -27,6 +30,8 @@ logger = logging.getLogger(__name__)
 LEAVE_S = 4.0
 """How long the other nodes may take to stop before the head goes without them."""
 DETACH_S = 2.0
+WAITING_S = 10.0
+"""How often it is said which nodes are awaited."""
 HEAR_S = 5.0
 """How long processes that were told of a failure may take to end by themselves."""
 
@@ -120,10 +125,22 @@ class Head:
 
     def _node_lost(self, rank: int, name: str) -> None:
         if rank not in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
-            self._fail(f"node {name} is lost: its supervisor does not answer any more", ClusterError.exit_code)
+            where = f"node {name} ({self._processes_on(rank)})"
+            self._fail(f"{where} is lost: its supervisor does not answer any more", ClusterError.exit_code)
+
+    def _processes_on(self, rank: int) -> str:
+        if (world := self._spec.world) is not None:
+            indexes = [index for index, row in enumerate(world.layout(self._spec.nodes)) if row[0] == rank]
+        else:
+            indexes = self._served.get(rank, {}).get("indexes_on_node") or []
+        return name_missing([{"process_index": index} for index in indexes])
 
     async def _watch_roll_call(self) -> None:
-        await asyncio.sleep(self._spec.cluster_timeout_s)
+        deadline = Deadline.after(self._spec.cluster_timeout_s, now=clock.monotonic())
+        while not deadline.is_over(clock.monotonic()):
+            await asyncio.sleep(min(deadline.remaining_s(clock.monotonic()), WAITING_S))
+            if self._nodes.roll.missing:
+                say(f"waiting for {', '.join(self._nodes.roll.missing[:20])} to report to the head")
         if (overdue := self._nodes.overdue(self._bring_up.ready)) is not None:
             self._fail_with(overdue)
 

@@ -16,7 +16,7 @@ from eray._ray.head import Head
 from eray._ray.notices import say
 from eray._ray.signals import Signals
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import BeaconError, ClusterError, ClusterLostError, ErayError
+from eray.errors import BeaconError, ClusterError, ClusterLostError, ErayError, NodeLockedError
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ def supervise(
             code = asyncio.run(_serve(spec, environ, ray_environ, ward, listening, led=led))
             ward.dismiss()
             return code
-    except BeaconError:
-        raise  # the head cannot be told
+    except (BeaconError, NodeLockedError):
+        raise  # the head cannot be told, or is another cluster's
     except ErayError as exc:
         if spec.node_rank:
             asyncio.run(_tell_head(spec, exc))

@@ -129,7 +129,7 @@ class Supervisor:
         self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})
         what = await self._ray.ended()
         if not self._stopping:
-            self.emit({"type": "ray-lost", "reason": what})
+            self.emit({"type": "ray-lost", "reason": f"{what}, {self._ray.last_words()}"})
 
     async def _start_processes(self, message: Message) -> None:
         world = self.spec.world
@@ -171,9 +171,10 @@ class Supervisor:
             _, local_index, local_count, _ = world.layout(self.spec.nodes)[index]
             place = {"local_index": local_index, "local_count": local_count}
         if self._clients.seen == 1:  # one word a node, not a process
-            about = {name: client.hello.get(name) for name in ("world", "indexes_on_node")}
+            about = {name: client.hello.get(name) for name in ("world", "process_count", "indexes_on_node")}
             self.emit({"type": "busy", **about})
         welcome = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
+        welcome |= {"auth": self.spec.auth, "token_path": self.spec.token_path}
         return [message for message in (welcome, self._failure or self._ready) if message is not None]
 
     def _client_gone(self, client: Client) -> None:
