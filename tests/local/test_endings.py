@@ -12,17 +12,20 @@ pytestmark = [pytest.mark.ray, pytest.mark.jax]
 PROGRAM = Path(__file__).parent / "programs" / "ends_badly.py"
 
 
+full = pytest.mark.full
+
+
 @pytest.mark.parametrize(
     ("how", "code", "words", "last_lines"),
     [
         ("sys.exit", 7, "ended with code 7", ["about to end"]),
-        ("SystemExit with words", 1, "ended with code 1", ["about to end", "no data"]),
         ("exception", 1, "ended with code 1", ["Traceback", "ValueError: this is wrong"]),
         ("eray's error", 3, "ended with code 3", ["DevicePlanError: node n1: found (devices-overlap); remedy"]),
-        ("in a with block", 7, "ended with code 7", ["about to end"]),
-        ("os._exit", 9, "ended with code 9", ["about to end"]),
         ("kill", 137, "was killed (SIGKILL, 137)", ["about to end"]),
-        ("abort", 134, "aborted (SIGABRT, 134)", ["about to end"]),
+        pytest.param("SystemExit with words", 1, "ended with code 1", ["about to end", "no data"], marks=full),
+        pytest.param("in a with block", 7, "ended with code 7", ["about to end"], marks=full),
+        pytest.param("os._exit", 9, "ended with code 9", ["about to end"], marks=full),
+        pytest.param("abort", 134, "aborted (SIGABRT, 134)", ["about to end"], marks=full),
     ],
 )
 def test_process_that_ends_badly(laptop: Laptop, how: str, code: int, words: str, last_lines: list[str]) -> None:

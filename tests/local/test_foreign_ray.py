@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,22 @@ ray.init(address=os.environ["PLAIN"])
 eray.connect(jax=False)
 """
 
+OWN_LOCAL_RAY = """
+import os, ray, eray
+ray.init(num_cpus=1, include_dashboard=False, _temp_dir=os.environ["RAY_FILES"])
+with eray.connect(jax=False) as conn:
+    print(conn.process_count, eray.attach().address == ray.get_runtime_context().gcs_address, flush=True)
+"""
+
+
+@pytest.mark.full
+def test_ray_that_the_program_started_is_used(laptop: Laptop) -> None:
+    files = laptop.root / "r"
+    result = laptop.python("-c", OWN_LOCAL_RAY, **RAY, RAY_FILES=str(files)).wait().check()
+    assert result.stdout == "1 True\n"
+    shutil.rmtree(files)  # the user's, not eray's
+
+
 SAME_CLUSTER = """
 import ray, eray
 address = eray.attach().address
@@ -88,8 +105,13 @@ def test_ray_init_to_the_same_cluster_is_used(laptop: Laptop) -> None:
     ("program", "words"),
     [
         (OTHER_CLUSTER, r"attached to the Ray at {plain}, its cluster is at \S+:\d+; remove the ray.init\(\) before"),
-        (OTHER_NAMESPACE, r"in Ray's namespace 'mine', eray needs 'eray'; call ray.init\(namespace=\"eray\"\)"),
+        pytest.param(
+            OTHER_NAMESPACE,
+            r"in Ray's namespace 'mine', eray needs 'eray'; call ray.init\(namespace=\"eray\"\)",
+            marks=pytest.mark.full,
+        ),
     ],
+    ids=["cluster", "namespace"],
 )
 def test_ray_init_elsewhere_is_refused(laptop: Laptop, plain_ray: str, program: str, words: str) -> None:
     result = laptop.eray("run", "-n", "1", "--", "python", "-c", program, PLAIN=plain_ray).wait()

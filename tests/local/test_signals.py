@@ -28,7 +28,7 @@ def test_signal_ends_everything(laptop: Laptop, number: int, code: int) -> None:
     began = time.monotonic()
     run.signal(number)
     result = run.wait(10)
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 8.0  # 3 s where nothing else runs
     assert result.returncode == code, result.output
     for index in range(2):
         assert f"[{index}] saved\n" in result.stdout
@@ -50,11 +50,13 @@ def test_killed_run_leaves_nothing(laptop: Laptop) -> None:
     until(lambda: laptop.files() == [] or None, 5.0, lambda: f"the removal of {laptop.files()}")
 
 
-@pytest.mark.parametrize("name", ["raylet", "gcs_server", "ray start"])
+PROGRAM_OF = {"raylet": "raylet/raylet ", "gcs_server": "gcs/gcs_server ", "ray start": "start --block "}
+
+
+@pytest.mark.parametrize("name", ["raylet", "gcs_server", pytest.param("ray start", marks=pytest.mark.full)])
 def test_cluster_that_is_lost_ends_the_run(laptop: Laptop, name: str) -> None:
     run = start_world(laptop, "stay.py", "/never")
-    words = ["ray.scripts.scripts", "start"] if name == "ray start" else [f"/{name} "]
-    os.kill(laptop.pid_of(*words), signal.SIGKILL)
+    os.kill(laptop.pid_of(PROGRAM_OF[name]), signal.SIGKILL)
     result = run.wait(15)
     assert result.returncode == 4, result.output
     name = "(ray start|raylet|gcs_server)" if name == "ray start" else name  # it takes the others along
