@@ -15,7 +15,7 @@ from eray._identity import Identity, identify, read_site
 from eray._io import clock
 from eray._io.devices import read_hardware
 from eray._io.link import Link
-from eray._reach import await_ready, open_link, reach
+from eray._reach import await_word, open_link, reach
 from eray._start_jax import JaxStart, Start
 from eray.errors import ClusterLostError, ErayError
 
@@ -93,11 +93,16 @@ class Join:
         hello: dict[str, Any] = {"world": identity.world, "process_index": identity.process_index}
         hello |= {"process_count": identity.process_count, "indexes_on_node": identity.indexes_on_node}
         link.send({"type": "hello", **hello})
-        welcome, ready = await_ready(link, node, self._cluster_timeout_s, _say)
+        deadline = Deadline.after(self._cluster_timeout_s, now=clock.monotonic())
+        welcome = await_word(link, "welcome", node, deadline, _say)
+        likely = driver_variables(welcome["auth"], welcome["token_path"])
+        imported_with = likely if attach.load(self._environ, likely) else None
+        ready = await_word(link, "ready", node, deadline, _say)
         self._link = link
         link.watch(self._on_message, self._on_lost)
-        self._environ.update(driver_variables(ready["auth"], ready["token_path"]))
-        attach.attach(ready["gcs_address"], node=node)
+        variables = driver_variables(ready["auth"], ready["token_path"])
+        self._environ.update(variables)
+        attach.attach(ready["gcs_address"], node=node, up_to_date=variables == imported_with)
         return Access(ready["node"], welcome["place"], welcome["purpose"], link)
 
     def _take_part(self, identity: Identity, access: Access) -> Connection:

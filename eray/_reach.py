@@ -66,32 +66,23 @@ def open_link(path: str, node: str) -> Link:
         ) from exc
 
 
-def await_ready(
-    link: Link, node: str, timeout_s: float, progress: Callable[[str], None]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what the supervisor says of this node, and how Ray is reached, when the cluster is ready.
+def await_word(link: Link, kind: str, node: str, deadline: Deadline, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Return the supervisor's next word of a kind: ``welcome`` at once, ``ready`` when the cluster is.
 
     Raises:
         ErayError: the cluster failed.
         NodesMissingError: it is not ready in time.
     """
-    deadline = Deadline.after(timeout_s, now=clock.monotonic())
-    welcome: dict[str, Any] = {}
-    while True:
-        message = link.receive(deadline.remaining_s(clock.monotonic()))
-        if message is None:
-            raise NodesMissingError(node, 1, timeout_s, "bring its cluster up")
-        kind = message["type"]
-        if kind == "welcome":
-            welcome = message
-        elif kind == "ready":
-            return welcome, message
-        elif kind == "progress":
+    while (message := link.receive(deadline.remaining_s(clock.monotonic()))) is not None:
+        if message["type"] == kind:
+            return message
+        if message["type"] == "progress":
             progress(str(message["text"]))
         elif message.get("error"):
             raise error_of(message["error"])
-        elif kind == "failed":
+        elif message["type"] == "failed":
             raise ClusterError(str(message["cause"]))
+    raise NodesMissingError(node, 1, deadline.timeout_s, "bring its cluster up")
 
 
 def error_of(data: Mapping[str, Any]) -> ErayError:

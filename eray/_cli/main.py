@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from eray._settings import Settings
 from eray.errors import ErayError
 
+LOG = "ERAY_LOG"
 COMMANDS = {
     "run": "start Ray and the processes of a program on every node of the allocation, or on this machine",
     "up": "start Ray on every node of the allocation and stay until a signal",
@@ -32,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             command.set_defaults(run=module.run)
     try:
         args = parser.parse_args(arguments)
-        _configure_logging(Settings.from_environ(os.environ).log)
+        log = {LOG: os.environ[LOG]} if LOG in os.environ else {}
+        _configure_logging(Settings.from_environ(log).log)  # the command reads the rest, and says what is wrong with it
         return int(args.run(args, os.environ))
     except ErayError as error:
         print(f"eray: {error}", file=sys.stderr)

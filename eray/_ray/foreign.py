@@ -1,5 +1,6 @@
 """A Ray cluster that eray did not start: attach to it, and give it a coordinator."""
 
+import socket
 from typing import Any
 
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
@@ -20,12 +21,13 @@ def attach(address: str | None) -> tuple[str, dict[str, Any]]:
     import ray
 
     if address is not None:
+        host_name = socket.gethostname()
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
             raise RayAttachError(
-                "this node", f"RAY_ADDRESS={address!r} is no address", "give host:port of that cluster's GCS"
+                host_name, f"RAY_ADDRESS={address!r} is no address", "give host:port of that cluster's GCS"
             )
-        own.attach(address, node="this node")
+        own.attach(address, node=host_name, named="RAY_ADDRESS=")
     elif not ray.is_initialized():
         with kept_sigterm():
             ray.init(namespace=NAMESPACE, log_to_driver=False)

@@ -169,7 +169,8 @@ class Head:
     def _child_ended(self, message: Message) -> None:
         index, code, first = message["process_index"], message["code"], self._outcome.cause is None
         decided = self._outcome.ended(index, code)
-        if code and (first or decided == code):
+        heard = code == self._outcome.told and index != self._outcome.culprit  # it left for what it was told
+        if code and (first or (decided == code and not heard)):
             tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""
             say(message["cause"] + tail)
         if code and self._outcome.failed(message["cause"], JoinError.exit_code, index):

@@ -121,7 +121,7 @@ def _keep_logs(spec: NodeSpec, code: int) -> None:
 async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], *, led: bool) -> int:
     loop = asyncio.get_running_loop()
     if spec.auth == "disabled":
-        say("ERAY_AUTH=disabled: whoever reaches the ports of these nodes can run programs as you")
+        say("ERAY_AUTH=disabled: whoever reaches a port of this cluster can run programs in it as you")
     driver = HeadDriver(spec, supervisor.environ, attached=lambda: loop.call_soon_threadsafe(signals.heed))
     head = Head(spec, supervisor, driver)
     signals = Signals(lambda number: head.finish(128 + number), led=led)

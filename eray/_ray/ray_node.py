@@ -96,7 +96,8 @@ class RayNode:
         for name in ("raylet.err", "gcs_server.err"):
             if text := _tail(os.path.join(session, name), TAIL_LINES):
                 return f"{name}:\n{text}"
-        return f"{os.path.basename(self._log_path)}:\n{_tail(self._log_path, TAIL_LINES)}"
+        text = _tail(self._log_path, TAIL_LINES)
+        return f"it printed:\n{text}" if text else "it printed nothing"
 
     def _failed(self, found: str) -> RayStartError:
         remedy = "its logs are kept in the job directory"

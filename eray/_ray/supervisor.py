@@ -174,6 +174,7 @@ class Supervisor:
             about = {name: client.hello.get(name) for name in ("world", "process_count", "indexes_on_node")}
             self.emit({"type": "busy", **about})
         welcome = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
+        welcome |= {"auth": self.spec.auth, "token_path": self.spec.token_path}
         return [message for message in (welcome, self._failure or self._ready) if message is not None]
 
     def _client_gone(self, client: Client) -> None:

@@ -74,6 +74,12 @@ def test_plan_reads_this_environment(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["key"] == "12.0"
 
 
+def test_plan_malformed_setting_of_this_environment_is_a_problem(monkeypatch, capsys):
+    monkeypatch.setenv("ERAY_PORT_RANGE", "80")
+    assert main(["plan", "--json"]) == 3
+    assert codes(json.loads(capsys.readouterr().out)) == ["setting"]
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
