@@ -49,7 +49,12 @@ def secret_fingerprint(secret: bytes) -> str:
 def run_directory(tmpdir: str, uid: int, key: str, restart: int) -> str:
     """Return the node-local directory of this life of the cluster."""
     life = f"r{restart}" if restart else ""
-    return f"{tmpdir.rstrip('/')}/eray-{uid}/{_safe(key)}{life}"
+    return f"{user_directory(tmpdir, uid)}/{_safe(key)}{life}"
+
+
+def user_directory(tmpdir: str, uid: int) -> str:
+    """Return the node-local directory of all clusters of one user."""
+    return f"{tmpdir.rstrip('/')}/eray-{uid}"
 
 
 def ray_temp_directory(run_dir: str) -> str:
@@ -76,6 +81,15 @@ def job_directory(state_dir: str, cluster: str, job: str) -> str:
     """Return the directory, shared where home is, that serves people and the login node."""
     name = f"{cluster}-{job}" if cluster else job
     return f"{state_dir.rstrip('/')}/jobs/{_safe(name)}"
+
+
+def job_of_directory(name: str) -> str | None:
+    """Return the job of a run directory (``123.0r1``) or job directory (``cluster-123``), None where it is neither.
+
+    A cluster of one machine alone has no job: its key (``local-1a2b3c4d``) stands for it.
+    """
+    match = re.fullmatch(r"(local-[0-9a-f]+)|([0-9]+)(?:\.[0-9]+)?(?:r[0-9]+)?|.*-([0-9]+)", name)
+    return None if match is None else match[1] or match[2] or match[3]
 
 
 def _identity(*parts: str) -> bytes:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import platform
+import shlex
 import threading
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
@@ -48,13 +49,13 @@ class HeadDriver:
         logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it is used in a thread
         import ray  # noqa: F401
 
-        import eray._ray.coordinator  # noqa: F401
+        import eray._ray.creation  # noqa: F401
 
     def create(self, gcs_address: str, node: Mapping[str, Any]) -> None:
         """Attach to the cluster, create the coordinator on the head, and declare the world that will be started."""
         from eray._ray import attach
         from eray._ray.client import CoordinatorClient
-        from eray._ray.coordinator import create_coordinator
+        from eray._ray.creation import create_coordinator
 
         self.load()
         self._dashboard_url = attach.attach(gcs_address, node=self._spec.node, log_to_driver=False)
@@ -115,7 +116,7 @@ class HeadDriver:
         variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
         if self._dashboard_url:
             variables["RAY_API_SERVER_ADDRESS"] = f"http://{self._dashboard_url}"
-        return "\n".join(f"export {name}={value}" for name, value in variables.items())
+        return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
     def add_node(self, node: Mapping[str, Any]) -> None:
         """Tell the coordinator of a node whose Ray is up."""

@@ -7,6 +7,7 @@ from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._io.signals import kept_sigterm
 from eray._ray import attach as own
 from eray._ray.asking import find_coordinator
+from eray._ray.client import CoordinatorClient
 from eray.errors import RayAttachError
 
 
@@ -32,15 +33,15 @@ def attach(address: str | None) -> tuple[str, dict[str, Any]]:
         with kept_sigterm():
             ray.init(namespace=NAMESPACE, log_to_driver=False)
     context = ray.get_runtime_context()
-    if find_coordinator() is None:
-        from eray._ray.client import CoordinatorClient
-        from eray._ray.coordinator import create_coordinator
+    handle = find_coordinator()
+    if handle is None:
+        from eray._ray.creation import create_coordinator
 
         handle = create_coordinator(
             node_id=None, namespace=NAMESPACE, name=COORDINATOR_NAME, snapshot_path=None, job={}
         )
-        CoordinatorClient(handle).ping()
     own_address: Any = ray.util.get_node_ip_address
-    node_address = str(own_address())
-    node = {"name": node_address, "address": node_address, "ray_node_id": context.get_node_id(), "node_rank": None}
+    address = str(own_address())
+    fields = {"name": address, "address": address, "hostname": socket.gethostname()}
+    node = CoordinatorClient(handle).find_node(fields | {"ray_node_id": context.get_node_id()})
     return str(context.gcs_address), node

@@ -4,18 +4,16 @@ import logging
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from eray._core import naming
 from eray._core.nodespec import NodeSpec
-from eray._io import files
+from eray._io import files, logs
 from eray.errors import DirectoryError
 
 logger = logging.getLogger(__name__)
 
 MAX_LOG_BYTES = 32 * 1024 * 1024
-LOG_ENDINGS = (".log", ".err", ".out")
 
 
 def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
@@ -42,11 +40,12 @@ def keep_logs(spec: NodeSpec) -> str | None:
     room = MAX_LOG_BYTES
     try:
         files.private_directory(target, os.path.dirname(spec.state_dir))
-        for path in sorted(_logs(spec), key=os.path.getmtime, reverse=True):
-            size = os.path.getsize(path)
-            if size and size <= room:
-                shutil.copyfile(path, os.path.join(target, os.path.basename(path)))
-                room -= size
+        for log in logs.logs_in(logs.live_directories(spec.run_dir, spec.ray_dir)):
+            if log.size <= room:
+                copy = os.path.join(target, os.path.basename(log.path))
+                shutil.copyfile(log.path, copy)
+                os.utime(copy, (log.modified, log.modified))  # the order in which nodes failed stays readable
+                room -= log.size
     except (DirectoryError, OSError) as exc:
         logger.warning("the logs of node %s are not kept: %s", spec.node, exc)
         return None
@@ -59,11 +58,3 @@ def _job_directory(spec: NodeSpec) -> str:
 
 def _token_path(spec: NodeSpec) -> str:
     return os.path.join(spec.state_dir, "tokens", spec.key)
-
-
-def _logs(spec: NodeSpec) -> list[str]:
-    found = []
-    for directory in (os.path.join(spec.ray_dir, "session_latest", "logs"), spec.run_dir):
-        with suppress(OSError):
-            found += [entry.path for entry in os.scandir(directory) if entry.name.endswith(LOG_ENDINGS)]
-    return [path for path in found if os.path.isfile(path)]

@@ -5,17 +5,18 @@ import contextlib
 import glob
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from eray._core.command import Command
-from eray._io import clock, process
+from eray._core.nodespec import LOG_NAME
+from eray._io import clock, logs, process
 from eray.errors import RayStartError
 
 POLL_S = 0.02
-TAIL_LINES = 15
 TERM_GRACE_S = 2.0
 SETTLE_S = 0.5
 ASK_S = 1.0
+LINES = 15
 NODE_ID = "*[0-9a-f]"  # hexadecimal; Ray writes NAME.tmp first and renames it
 
 
@@ -59,16 +60,14 @@ class RayNode:
         return path.rpartition("_")[2]
 
     async def ended(self) -> str:
-        """Wait until a process that the node cannot live without is gone, and say which, with its last words."""
+        """Wait until a process that the node cannot live without is gone, and say which."""
         assert self._child is not None
         needed = {self._child.pid: "ray start"}
         for each in process.descendants(self._child.pid):
             name = _program(each.pid)
             if name in ("raylet", "gcs_server"):
                 needed[each.pid] = name
-        name = needed[await _first_gone(needed)]
-        words = _tail(os.path.join(self._ray_dir, "session_latest", "logs", f"{name}.err"), TAIL_LINES)
-        return f"{name} of node {self._node} ended" + (f"; {name}.err:\n{words}" if words else "")
+        return f"{needed[await _first_gone(needed)]} of node {self._node} ended"
 
     async def stop(self) -> None:
         """End Ray and all it started. SIGTERM first, what is left after two seconds is killed."""
@@ -76,6 +75,10 @@ class RayNode:
             return
         self._stopping = True
         await asyncio.to_thread(process.terminate, self._child, TERM_GRACE_S)
+
+    def last_words(self) -> str:
+        """Return what a daemon that ended said of it. What `ray start` says comes a second later: it polls."""
+        return self._last_lines(logs.LAST_WORDS) or "without a word, so killed: out of memory?"
 
     async def _appears(self, pattern: str, timeout_s: float, otherwise: str) -> str:
         deadline = clock.monotonic() + timeout_s
@@ -90,18 +93,17 @@ class RayNode:
                 raise self._failed(f"{otherwise} after {timeout_s:g} s")
             await asyncio.sleep(POLL_S)
 
-    def _last_lines(self) -> str:
-        """Return the end of the log that tells most about a failed start."""
-        session = os.path.join(self._ray_dir, "session_latest", "logs")
-        for name in ("raylet.err", "gcs_server.err"):
-            if text := _tail(os.path.join(session, name), TAIL_LINES):
-                return f"{name}:\n{text}"
-        text = _tail(self._log_path, TAIL_LINES)
-        return f"it printed:\n{text}" if text else "it printed nothing"
-
     def _failed(self, found: str) -> RayStartError:
         remedy = "its logs are kept in the job directory"
-        return RayStartError(self._node, f"Ray did not start: {found}; {self._last_lines()}", remedy)
+        lines = self._last_lines((*logs.LAST_WORDS, LOG_NAME)) or "it left no log"
+        return RayStartError(self._node, f"Ray did not start: {found}; {lines}", remedy)
+
+    def _last_lines(self, names: Sequence[str]) -> str:
+        directories = logs.live_directories(os.path.dirname(self._log_path), self._ray_dir)
+        log = logs.telling_log(logs.logs_in(directories), names)
+        if log is None:
+            return ""
+        return "\n  ".join([f"{os.path.basename(log.path)}:", *logs.last_lines(log.path, LINES)])
 
 
 async def _first_gone(pids: Iterable[int]) -> int:
@@ -139,13 +141,3 @@ def _program(pid: int) -> str:
             return os.path.basename(stream.read().split(b"\0", 1)[0].decode(errors="replace"))
     except OSError:
         return ""
-
-
-def _tail(path: str, count: int) -> str:
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(max(os.path.getsize(path) - 16_384, 0))
-            lines = stream.read().decode(errors="replace").splitlines()
-    except OSError:
-        return ""
-    return "\n".join(f"  {line[:500]}" for line in lines[-count:])
