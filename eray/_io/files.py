@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +14,7 @@ NETWORK_TYPES = frozenset(
     {"afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "orangefs"}
     | {"panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "wekafs"}
 )
+RACES = 20
 LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
 
 
@@ -81,18 +82,27 @@ def private_directory(path: str, base: str) -> str:
         raise DirectoryError(
             base, "is no directory", "make it, or set ERAY_TMPDIR or ERAY_STATE_DIR to one that exists"
         )
+    for _ in range(RACES):
+        with suppress(FileNotFoundError):  # another cluster that ends removes a level that was empty
+            _make_levels(base, os.path.relpath(path, base).split(os.sep))
+            return path
+    raise DirectoryError(path, "is removed again and again while it is made", "see which other program clears it away")
+
+
+def _make_levels(base: str, parts: Iterable[str]) -> None:
     level = base
-    for part in os.path.relpath(path, base).split(os.sep):
+    for part in parts:
         level = os.path.join(level, part)
         try:
             os.mkdir(level, 0o700)
         except FileExistsError:
-            pass
+            os.lstat(level)
+        except FileNotFoundError:
+            raise
         except OSError as exc:
             remedy = "set ERAY_TMPDIR or ERAY_STATE_DIR to a directory that you can write to"
             raise DirectoryError(level, f"cannot be made ({exc.strerror})", remedy) from exc
         check_private(level)
-    return path
 
 
 def check_private(path: str) -> None:

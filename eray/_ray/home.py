@@ -23,13 +23,24 @@ def prepare(spec: NodeSpec) -> NodeLock:
         NodeLockedError: another supervisor serves this cluster on this node.
     """
     files.check_filesystem(spec.tmpdir)
-    files.private_directory(spec.run_dir, spec.tmpdir)
-    lock = NodeLock(spec.run_dir)
-    lock.acquire(LOCK_WAIT_S)
+    lock = _locked(spec)
     files.private_directory(spec.ray_dir, spec.tmpdir)
     if spec.auth == "token":
         files.write_private(spec.token_path, spec.token)
     return lock
+
+
+def _locked(spec: NodeSpec) -> NodeLock:
+    """Lock the run directory: the one that is there, not one that a predecessor removed while we waited for it."""
+    for _ in range(files.RACES):
+        files.private_directory(spec.run_dir, spec.tmpdir)
+        lock = NodeLock(spec.run_dir)
+        with suppress(FileNotFoundError):
+            lock.acquire(LOCK_WAIT_S)
+            if os.path.exists(lock.path):
+                return lock
+            lock.release()
+    raise DirectoryError(spec.run_dir, "is removed again and again", "see which other program clears it away")
 
 
 def object_store_bytes(spec: NodeSpec) -> int:
@@ -38,7 +49,10 @@ def object_store_bytes(spec: NodeSpec) -> int:
     Raises:
         DirectoryError: /dev/shm has too little room for any.
     """
-    free = files.free_bytes(SHM)
+    try:
+        free = files.free_bytes(SHM)
+    except OSError as exc:
+        raise DirectoryError(SHM, f"node {spec.node} has none ({exc.strerror})", "mount a tmpfs there") from exc
     if free < MIN_OBJECT_STORE:
         raise DirectoryError(
             SHM,
