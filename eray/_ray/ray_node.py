@@ -13,7 +13,6 @@ from eray._io import clock, logs, process
 from eray.errors import RayStartError
 
 POLL_S = 0.02
-TERM_GRACE_S = 2.0
 SETTLE_S = 0.5
 ASK_S = 1.0
 LINES = 15
@@ -69,12 +68,15 @@ class RayNode:
                 needed[each.pid] = name
         return f"{needed[await _first_gone(needed)]} of node {self._node} ended"
 
-    async def stop(self) -> None:
-        """End Ray and all it started. SIGTERM first, what is left after two seconds is killed."""
+    async def stop(self, grace_s: float) -> None:
+        """End Ray and all it started: SIGTERM first, and SIGKILL for what is left after ``grace_s``, or at once.
+
+        ``ray start`` itself ends its raylet and then its GCS, and gives each a second that it never uses otherwise.
+        """
         if self._child is None or self._stopping:
             return
         self._stopping = True
-        await asyncio.to_thread(process.terminate, self._child, TERM_GRACE_S)
+        await asyncio.to_thread(process.terminate, self._child, grace_s)
 
     def last_words(self) -> str:
         """Return what a daemon that ended said of it. What `ray start` says comes a second later: it polls."""

@@ -32,6 +32,8 @@ LEAVE_S = 1.0
 FIRST_CLIENT_S = 60.0
 GRACE_S = 3.0
 """How long they may take after SIGTERM."""
+RAY_GRACE_S = 2.0
+"""How long people's jobs and actors may take at the end of ``eray up``. When a world is over, nobody is waited for."""
 
 
 class Supervisor:
@@ -109,7 +111,7 @@ class Supervisor:
         """End the processes, then Ray. The line to the node's processes is cut by our own end, when all is cleared."""
         await self.stop_processes()
         if self._ray is not None:
-            await self._ray.stop()
+            await self._ray.stop(RAY_GRACE_S if self.spec.purpose == "up" else 0.0)
         for task in tuple(self._tasks):
             task.cancel()
 
