@@ -14,6 +14,8 @@ NETWORK_TYPES = frozenset(
     {"afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "orangefs"}
     | {"panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "wekafs"}
 )
+_WRITABLE = "set ERAY_TMPDIR or ERAY_STATE_DIR to a directory that you can write to"
+SHARED_MEMORY = "/dev/shm"
 LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
 
 
@@ -74,25 +76,44 @@ def private_directory(path: str, base: str) -> str:
     Raises:
         DirectoryError: a level cannot be made, or is not safe; the message names it, its owner and mode.
     """
-    path, base = os.path.abspath(path), os.path.abspath(base)
+    path = os.path.abspath(path)
+    for level in _levels(path, base):
+        try:
+            os.mkdir(level, 0o700)
+        except FileExistsError:
+            pass
+        except OSError as exc:
+            raise DirectoryError(level, f"cannot be made ({exc.strerror})", _WRITABLE) from exc
+        check_private(level)
+    return path
+
+
+def check_possible(path: str, base: str) -> None:
+    """Check that ``private_directory`` would succeed, and make nothing.
+
+    Raises:
+        DirectoryError: as there.
+    """
+    parent = os.path.abspath(base)
+    for level in _levels(os.path.abspath(path), base):
+        if not os.path.lexists(level):
+            if not os.access(parent, os.W_OK | os.X_OK):
+                raise DirectoryError(level, "cannot be made (Permission denied)", _WRITABLE)
+            return
+        check_private(level)
+        parent = level
+
+
+def _levels(path: str, base: str) -> list[str]:
+    base = os.path.abspath(base)
     if os.path.commonpath((path, base)) != base or path == base:
         raise DirectoryError(path, f"is not below {base}", "give a directory below it")
     if not os.path.isdir(base):
         raise DirectoryError(
             base, "is no directory", "make it, or set ERAY_TMPDIR or ERAY_STATE_DIR to one that exists"
         )
-    level = base
-    for part in os.path.relpath(path, base).split(os.sep):
-        level = os.path.join(level, part)
-        try:
-            os.mkdir(level, 0o700)
-        except FileExistsError:
-            pass
-        except OSError as exc:
-            remedy = "set ERAY_TMPDIR or ERAY_STATE_DIR to a directory that you can write to"
-            raise DirectoryError(level, f"cannot be made ({exc.strerror})", remedy) from exc
-        check_private(level)
-    return path
+    parts = os.path.relpath(path, base).split(os.sep)
+    return [os.path.join(base, *parts[:count]) for count in range(1, len(parts) + 1)]
 
 
 def check_private(path: str) -> None:
@@ -128,11 +149,16 @@ def check_filesystem(path: str, type_of: Callable[[str], str | None] | None = No
         DirectoryError: it is on a network file system; the message names the type.
     """
     kind = (type_of or filesystem_type)(path)
-    if kind is None or kind in LOCAL_FUSE:
-        return
-    if kind in NETWORK_TYPES or kind == "fuse" or kind.startswith("fuse."):
+    if is_network(kind):
         remedy = "set ERAY_TMPDIR to a directory on a local disk of the node (sockets and locks need one)"
         raise DirectoryError(path, f"is on a network file system ({kind})", remedy)
+
+
+def is_network(kind: str | None) -> bool:
+    """Tell whether a file system of this type is on a server, or in a daemon that may stand for one."""
+    if kind is None or kind in LOCAL_FUSE:
+        return False
+    return kind in NETWORK_TYPES or kind == "fuse" or kind.startswith("fuse.")
 
 
 def filesystem_type(path: str, mountinfo: str = "/proc/self/mountinfo") -> str | None:
