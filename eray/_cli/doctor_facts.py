@@ -123,7 +123,8 @@ def _ports(around: Around, address: str | Fault, resolved: Mapping[str, tuple[st
     if isinstance(pid, int) and process.is_alive(pid):
         return Ports(candidates, cluster_pid=pid)
     if place.is_head:
-        return Ports(candidates, busy=ports.busy_ports(address if isinstance(address, str) else "0.0.0.0", candidates))
+        own = address if around.settings.interface is None and isinstance(address, str) else "0.0.0.0"
+        return Ports(candidates, busy=ports.busy_ports(own, candidates))  # as the beacon listens
     head = resolved.get(place.head or "") or ()
     return Ports(candidates, silent=ports.silent_ports(head, candidates, DIAL_S) if head else ())
 

@@ -41,7 +41,10 @@ class Nodes:
         """Open the beacon for the other nodes, and report for this one."""
         spec = self._spec
         credentials = {"token": spec.token, "fingerprint": spec.fingerprint, "key": spec.key}
-        return await beacon.listen(self._supervisor.address, spec.ports, **credentials, handler=self._serve)
+        # The others dial the head's name, which need not lead to the address that ERAY_INTERFACE chose.
+        address = self._supervisor.address
+        host = address if spec.interface is None else "::" if ":" in address else "0.0.0.0"
+        return await beacon.listen(host, spec.ports, **credentials, handler=self._serve)
 
     def register(self, report: NodeReport) -> None:
         """Take a node's report."""
