@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from eray._bringup import Site
 from eray._core import naming
 from eray._core.nodespec import NODE_FILE, SOCKET_NAME
+from eray._core.timing import Deadline
 from eray._identity import read_site
-from eray._io import files
-from eray._reach import await_ready, open_link
+from eray._io import clock, files
+from eray._reach import await_word, open_link
 from eray.errors import ClusterLostError, RayAttachError
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def _access(site: Site) -> dict[str, Any]:
     link = open_link(os.path.join(run_dir, SOCKET_NAME), node)
     try:
         link.send({"type": "hello", "world": None, "process_index": None})
-        _, ready = await_ready(link, node, site.settings.cluster_timeout_s, _say)
+        deadline = Deadline.after(site.settings.cluster_timeout_s, now=clock.monotonic())
+        ready = await_word(link, "ready", node, deadline, _say)
         link.send({"type": "left"})
     finally:
         link.close()

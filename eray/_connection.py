@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from eray._core.membership import Membership
+from eray._io import clock
 from eray._io.link import Link
 from eray.errors import ClusterLostError, ConnectionStateError, ErayError, WorldFailedError
 
@@ -21,9 +22,6 @@ logger = logging.getLogger(__name__)
 REPORT_S = 5.0
 ECHO_S = 2.0
 """How long process 0, which serves JAX, waits until the others have heard of its failure."""
-PARTING_S = 2.0
-CLEARED_S = 8.0
-"""How long the last process of a node waits for its supervisor to stop Ray and clear the run directory."""
 
 
 class Connection:
@@ -48,12 +46,11 @@ class Connection:
     ) -> None:
         self._about, self._client, self._link = membership, client, link
         self._pid = os.getpid()
-        self._closed = False
+        self._closed = self._ending = False
         self._closing = threading.Lock()
         self._failure: str | None = None
         self._passes: dict[str, int] = {}
         self._echo = threading.Event()
-        self._parting, self._cleared, self._is_last = threading.Event(), threading.Event(), False
         self._shutdown_jax, self._detach_ray = shutdown_jax, detach_ray
 
     world = property(lambda self: self._about.world)
@@ -156,19 +153,15 @@ class Connection:
         if self._about.alone:
             logger.error("%s", cause)
             return
+        self._ending = True
         print(f"eray: process {self._about.process_index} leaves: {cause}", file=sys.stderr, flush=True)
         sys.stdout.flush()
+        if self._link is not None:
+            self._link.leave()
         os._exit(code)
-
-    def on_bye(self, last: bool) -> None:
-        """Take the supervisor's answer to our leaving: the last of a node stays until all is cleared away."""
-        self._is_last = last
-        self._parting.set()
 
     def on_lost(self) -> None:
         """Take the news that this node's supervisor is gone."""
-        self._parting.set()
-        self._cleared.set()
         lost = ClusterLostError(str(self._about.node.get("name")), "its supervisor is gone", "see its last messages")
         self.on_failed(str(lost), ClusterLostError.exit_code)
 
@@ -179,6 +172,8 @@ class Connection:
             self._link.abandon()
 
     def _begin_close(self) -> bool:
+        while self._ending and self._pid == os.getpid():  # another thread ends this process, with the code that counts
+            clock.sleep(1.0)
         with self._closing:
             if self._closed or self._pid != os.getpid():
                 return False
@@ -208,15 +203,8 @@ class Connection:
 
     def _hang_up(self) -> None:
         self._detach_ray()
-        if self._link is None:
-            return
-        try:
-            self._link.send({"type": "left"})
-            if self._parting.wait(PARTING_S) and self._is_last:
-                self._cleared.wait(CLEARED_S)
-        except ClusterLostError:
-            logger.info("the supervisor ended first")
-        self._link.close()
+        if self._link is not None:
+            self._link.leave()
 
     def _require_open(self) -> None:
         if self._pid != os.getpid():

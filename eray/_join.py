@@ -15,7 +15,7 @@ from eray._identity import Identity, identify, read_site
 from eray._io import clock
 from eray._io.devices import read_hardware
 from eray._io.link import Link
-from eray._reach import await_ready, open_link, reach
+from eray._reach import await_word, open_link, reach
 from eray._start_jax import JaxStart, Start
 from eray.errors import ClusterLostError, ErayError
 
@@ -44,6 +44,7 @@ class Join:
         self._join_timeout_s = timeout_s or settings.join_timeout_s
         self._jax: JaxStart | None = None
         self._connection: Connection | None = None
+        self._link: Link | None = None
         self._alone = False
         self._owns_ray = True
 
@@ -89,12 +90,19 @@ class Join:
         from eray._ray import attach
         from eray._ray.commands import driver_variables
 
-        hello = {"world": identity.world, "process_index": identity.process_index}
-        link.send({"type": "hello", **hello, "indexes_on_node": identity.indexes_on_node})
-        welcome, ready = await_ready(link, node, self._cluster_timeout_s, _say)
+        hello: dict[str, Any] = {"world": identity.world, "process_index": identity.process_index}
+        hello |= {"process_count": identity.process_count, "indexes_on_node": identity.indexes_on_node}
+        link.send({"type": "hello", **hello})
+        deadline = Deadline.after(self._cluster_timeout_s, now=clock.monotonic())
+        welcome = await_word(link, "welcome", node, deadline, _say)
+        likely = driver_variables(welcome["auth"], welcome["token_path"])
+        imported_with = likely if attach.load(self._environ, likely) else None
+        ready = await_word(link, "ready", node, deadline, _say)
+        self._link = link
         link.watch(self._on_message, self._on_lost)
-        self._environ.update(driver_variables(ready["auth"], ready["token_path"]))
-        attach.attach(ready["gcs_address"], node=node)
+        variables = driver_variables(ready["auth"], ready["token_path"])
+        self._environ.update(variables)
+        attach.attach(ready["gcs_address"], node=node, up_to_date=variables == imported_with)
         return Access(ready["node"], welcome["place"], welcome["purpose"], link)
 
     def _take_part(self, identity: Identity, access: Access) -> Connection:
@@ -121,7 +129,7 @@ class Join:
             local_device_ids=answer.local_device_ids,
             device_rule=answer.device_rule,
             coordinator_address=address,
-            node=access.node,
+            node=access.node | {"node_rank": answer.node_rank},
             stays_until_all_left=answer.process_index == 0 or _is_on_head(access),
             drain_timeout_s=self._site.settings.drain_timeout_s,
             alone=self._alone,
@@ -200,8 +208,6 @@ class Join:
     def _on_message(self, message: dict[str, Any]) -> None:
         if message["type"] == "progress":
             _say(str(message["text"]))
-        elif message["type"] == "bye" and self._connection is not None:
-            self._connection.on_bye(bool(message["last"]))
         elif message["type"] == "failed":
             self._fail(str(message["cause"]), int(message["code"]))
 
@@ -217,6 +223,8 @@ class Join:
         elif not self._alone:  # JAX's start cannot be interrupted otherwise (FACTS J1)
             _say(f"this process leaves: {cause}")
             sys.stdout.flush()
+            if self._link is not None:
+                self._link.leave()
             os._exit(code)
 
 

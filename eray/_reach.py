@@ -30,22 +30,26 @@ def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | Non
         ClusterError: it does not answer in time.
     """
     files.private_directory(spec.run_dir, spec.tmpdir)
-    try:
-        return Link.open(spec.socket_path, spec.node)
-    except OSError:
-        pass
+    if (link := _find(spec)) is not None:
+        return link
     lock = FileLock(os.path.join(spec.run_dir, SPAWN_LOCK), mode=0o600)
     try:
         with lock.acquire(timeout=timeout_s):
-            try:
-                return Link.open(spec.socket_path, spec.node)
-            except OSError:
-                _start(spec, environ, cpus)
+            if (link := _find(spec)) is not None:
+                return link
+            _start(spec, environ, cpus)
             return open_link(spec.socket_path, spec.node)
     except Timeout:
         raise ClusterLostError(
             spec.node, f"another process starts this node's supervisor since {timeout_s:g} s", "look at its output"
         ) from None
+
+
+def _find(spec: NodeSpec) -> Link | None:
+    try:
+        return Link.open(spec.socket_path, spec.node)
+    except OSError:
+        return None
 
 
 def open_link(path: str, node: str) -> Link:
@@ -62,32 +66,23 @@ def open_link(path: str, node: str) -> Link:
         ) from exc
 
 
-def await_ready(
-    link: Link, node: str, timeout_s: float, progress: Callable[[str], None]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what the supervisor says of this node, and how Ray is reached, when the cluster is ready.
+def await_word(link: Link, kind: str, node: str, deadline: Deadline, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Return the supervisor's next word of a kind: ``welcome`` at once, ``ready`` when the cluster is.
 
     Raises:
         ErayError: the cluster failed.
         NodesMissingError: it is not ready in time.
     """
-    deadline = Deadline.after(timeout_s, now=clock.monotonic())
-    welcome: dict[str, Any] = {}
-    while True:
-        message = link.receive(deadline.remaining_s(clock.monotonic()))
-        if message is None:
-            raise NodesMissingError(node, 1, timeout_s, "bring its cluster up")
-        kind = message["type"]
-        if kind == "welcome":
-            welcome = message
-        elif kind == "ready":
-            return welcome, message
-        elif kind == "progress":
+    while (message := link.receive(deadline.remaining_s(clock.monotonic()))) is not None:
+        if message["type"] == kind:
+            return message
+        if message["type"] == "progress":
             progress(str(message["text"]))
         elif message.get("error"):
             raise error_of(message["error"])
-        elif kind == "failed":
+        elif message["type"] == "failed":
             raise ClusterError(str(message["cause"]))
+    raise NodesMissingError(node, 1, deadline.timeout_s, "bring its cluster up")
 
 
 def error_of(data: Mapping[str, Any]) -> ErayError:

@@ -1,5 +1,6 @@
 """The ERAY_* variables: one table with name, type, default, unit and meaning."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -12,7 +13,7 @@ class Setting:
     """One row of the table."""
 
     variable: str
-    kind: str  # "text", "seconds", "count", "ports", "flag", or "a|b|c" for a choice
+    kind: str  # "text", "path", "seconds", "count", "ports", "flag", "devices", or "a|b|c" for a choice
     meaning: str
 
 
@@ -29,13 +30,13 @@ class Settings:
         "ERAY_INTERFACE", "text", None, "network interface name or CIDR, resolved on each node"
     )
     port_range: tuple[int, int] = _row("ERAY_PORT_RANGE", "ports", (24000, 29999), "where the beacon's ports are drawn")
-    tmpdir: str = _row("ERAY_TMPDIR", "text", "/tmp", "node-local parent of the run directory")
+    tmpdir: str = _row("ERAY_TMPDIR", "path", "/tmp", "node-local parent of the run directory")
     state_dir: str = _row("ERAY_STATE_DIR", "text", "~/.eray", "secret, tokens and job directories")
     secret: str | None = _row(
         "ERAY_SECRET", "text", None, "shared secret instead of ~/.eray/secret, 32 characters or more"
     )
     auth: str = _row("ERAY_AUTH", "token|disabled", "token", "whether Ray and the beacon ask for a token")
-    devices: str | None = _row("ERAY_DEVICES", "text", None, "all, split, own, none, or ordinals such as 0,2")
+    devices: str | None = _row("ERAY_DEVICES", "devices", None, "all, split, own, none, or ordinals such as 0,2")
     ray_gpus: int | None = _row("ERAY_RAY_GPUS", "count", None, "GPUs that Ray is told of, per node")
     dashboard: bool | None = _row(
         "ERAY_DASHBOARD", "flag", None, "whether Ray's dashboard runs; default: only with `eray up`"
@@ -78,6 +79,14 @@ def settings_table() -> tuple[tuple[str, Setting], ...]:
 def _parse(setting: Setting, text: str) -> Any:
     kind = setting.kind
     if kind == "text":
+        return text
+    if kind == "path":
+        if not text.startswith("/"):
+            raise SettingError(setting.variable, text, "must be an absolute path")
+        return text
+    if kind == "devices":
+        if not re.fullmatch(r"all|split|own|none|[0-9]{1,6}(,[0-9]{1,6})*", text.replace(" ", "")):
+            raise SettingError(setting.variable, text, "must be all, split, own, none, or ordinals such as 0,2")
         return text
     if kind == "seconds":
         return _seconds(setting, text)

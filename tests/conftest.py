@@ -1,4 +1,4 @@
-"""Skip what needs an accelerator where there is none, and let CI insist that nothing else is skipped."""
+"""Skip what needs an accelerator where there is none, leave slow tests out unless asked, and let CI insist on the rest."""
 
 import os
 from pathlib import Path
@@ -8,14 +8,24 @@ import pytest
 ACCELERATORS = ("/dev/nvidia0", "/dev/kfd", "/dev/accel/accel0")
 SKIP_ONLY = "ERAY_TEST_SKIP_ONLY"  # a marker: a test without it must not be skipped
 
+FULL = "ERAY_TEST_FULL"
+
 skipped: pytest.StashKey[list[str]] = pytest.StashKey()
+left_out: pytest.StashKey[int] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[skipped] = []
+    config.stash[left_out] = 0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get(FULL) != "1" and "full" not in config.getoption("-m"):
+        slow = [item for item in items if item.get_closest_marker("full")]
+        if slow:
+            items[:] = [item for item in items if item not in slow]
+            config.hook.pytest_deselected(items=slow)
+            config.stash[left_out] = len(slow)
     if not any(Path(device).exists() for device in ACCELERATORS):
         reason = f"no accelerator here (none of {', '.join(ACCELERATORS)})"
         for item in items:
@@ -37,5 +47,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.stash[left_out]:
+        terminalreporter.write_line(f"{config.stash[left_out]} slow tests left out; {FULL}=1 or `-m full` runs them")
     for nodeid in config.stash[skipped]:
         terminalreporter.write_line(f"SKIPPED although {SKIP_ONLY}={os.environ[SKIP_ONLY]}: {nodeid}", red=True)

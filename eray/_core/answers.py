@@ -17,6 +17,12 @@ NAMED = 32
 Answer = dict[str, Any]
 
 
+def node_answer(state: State, ray_node_id: str) -> Answer:
+    """Return the node that has this Ray node."""
+    node = next(node for node in state.nodes.values() if node.ray_node_id == ray_node_id)
+    return {"node": node.model_dump(mode="json")}
+
+
 def join_answer(state: State, request: JoinRequest) -> Answer:
     """Return one process's place, or who is awaited for it."""
     world = state.worlds.get(request.world)

@@ -1,6 +1,6 @@
 """What can happen to the cluster, as values checked where they come in: the input of ``rendezvous.apply``."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -18,6 +18,13 @@ class NodeAdded:
     """A node's supervisor has its Ray node up."""
 
     node: Node
+
+
+@dataclass(frozen=True)
+class NodeFound:
+    """A Ray node, as fields of a Node without its rank: one that is not known yet takes the next."""
+
+    fields: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -98,5 +105,14 @@ class BarrierEntered:
 
 
 Event = (
-    NodeAdded | NodeLost | WorldDeclared | Joined | Published | Reported | ProcessFailed | ProcessDied | BarrierEntered
+    NodeAdded
+    | NodeFound
+    | NodeLost
+    | WorldDeclared
+    | Joined
+    | Published
+    | Reported
+    | ProcessFailed
+    | ProcessDied
+    | BarrierEntered
 )

@@ -14,6 +14,7 @@ from eray._core.events import (
     Event,
     Joined,
     NodeAdded,
+    NodeFound,
     NodeLost,
     ProcessDied,
     ProcessFailed,
@@ -52,6 +53,8 @@ def apply(state: State, event: Event, now: float) -> State:
     match event:
         case NodeAdded(node):
             return _with_node(state, node)
+        case NodeFound(fields):
+            return _with_node(state, _ranked(state, fields))
         case NodeLost():
             return _lose_node(state, event, now)
         case WorldDeclared(name):
@@ -102,6 +105,15 @@ def _with_node(state: State, node: Node) -> State:
         return state
     nodes = {**state.nodes, node.node_rank: node}
     return state.model_copy(update={"nodes": nodes, "serial": state.serial + 1, "version": state.version + 1})
+
+
+def _ranked(state: State, fields: dict[str, Any]) -> Node:
+    for node in state.nodes.values():
+        if node.ray_node_id and node.ray_node_id == fields.get("ray_node_id"):
+            return node
+    ranks = {node.name: rank for rank, node in state.nodes.items()}
+    following = max(ranks.values(), default=-1) + 1
+    return Node.model_validate(fields | {"node_rank": ranks.get(str(fields.get("name")), following)})
 
 
 def _lose_node(state: State, event: NodeLost, now: float) -> State:

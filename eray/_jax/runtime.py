@@ -28,7 +28,8 @@ class JaxImport:
     def __init__(self) -> None:
         self._module: ModuleType | None = None
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._load, name="eray-import-jax", daemon=True)
+        # No daemon: Python must not end in the middle of it, jaxlib then aborts the process (seen with 0.10.2).
+        self._thread = threading.Thread(target=self._load, name="eray-import-jax")
         self._thread.start()
 
     def wait(self) -> None:

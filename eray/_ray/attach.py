@@ -6,7 +6,7 @@ Ray finds out slowly that an address is dead or a token wrong (FACTS R25), so th
 import importlib
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from eray._core.naming import NAMESPACE
@@ -17,16 +17,34 @@ from eray.errors import RayAttachError
 DIAL_S = 3.0
 
 
-def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver: bool = True) -> str:
+def load(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> bool:
+    """Import Ray while its cluster comes up, with ``variables`` set; False where it was imported before."""
+    is_new = "ray" not in sys.modules
+    environ.update(variables)
+    import ray  # noqa: F401
+
+    return is_new
+
+
+def attach(
+    address: str,
+    *,
+    namespace: str = NAMESPACE,
+    node: str,
+    log_to_driver: bool = True,
+    named: str = "the Ray address ",
+    up_to_date: bool = False,
+) -> str:
     """Make this process a driver of the Ray cluster whose GCS is at ``address``, and return its dashboard's host:port.
 
-    RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set before. A ``ray.init`` of the user's is kept when it is the
-    same cluster and namespace.
+    RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set before; ``up_to_date`` tells that they were so when Ray was
+    imported. A ``ray.init`` of the user's is kept when it is the same cluster and namespace. ``named`` is what
+    messages call the address.
 
     Raises:
         RayAttachError: nothing answers there, it refuses us, or this process is attached to another cluster.
     """
-    imported_before = "ray" in sys.modules
+    up_to_date = up_to_date or "ray" not in sys.modules
     import ray
 
     if ray.is_initialized():
@@ -35,9 +53,9 @@ def attach(address: str, *, namespace: str = NAMESPACE, node: str, log_to_driver
     host, _, port = address.rpartition(":")
     if not port.isdigit() or not net.port_is_open(host.strip("[]"), int(port), DIAL_S):
         raise RayAttachError(
-            node, f"nothing answers at the Ray address {address}", "see whether that cluster still runs"
+            node, f"nothing answers at {named}{address}", "see whether that cluster still runs, and is meant"
         )
-    if imported_before:
+    if not up_to_date:
         refresh_authentication()
     try:
         with kept_sigterm():

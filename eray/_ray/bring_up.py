@@ -7,6 +7,7 @@ from typing import Any
 
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
+from eray._io.threads import in_daemon_thread
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
 from eray._ray.supervisor import Message
@@ -54,27 +55,27 @@ class BringUp:
         self._up[rank] = node
         if rank == 0:
             assert self._gcs_address is not None
-            await asyncio.to_thread(self._driver.create, self._gcs_address, node)
+            await in_daemon_thread(self._driver.create, self._gcs_address, node)
             logger.info("the coordinator answers")
             self.has_coordinator.set()
         if not self.has_coordinator.is_set():
             return
         for each in sorted(self._up.keys() - self.ready):
             self.ready.add(each)
-            await asyncio.to_thread(self._driver.add_node, self._up[each])
+            await in_daemon_thread(self._driver.add_node, self._up[each])
             self._nodes.send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._up[each]})
         if len(self.ready) == len(self._spec.nodes):
             await self._all_ready()
 
     async def tell_layout(self, served: Mapping[int, Message]) -> None:
-        """Tell which task is on which node, as soon as each node's first task told it; for messages only."""
+        """Tell which task is on which node, as soon as that is known; for messages only."""
         await self.has_coordinator.wait()
-        if self._spec.purpose == "tasks" and len(served) == len(self._spec.nodes):
-            await asyncio.to_thread(self._driver.declare_tasks, dict(served), self._spec.nodes)
+        if self._spec.purpose == "tasks" and 0 in served:
+            await in_daemon_thread(self._driver.declare_tasks, dict(served), self._spec.nodes)
 
     async def _use_shared(self, rank: int, name: str) -> None:
         """Let a node of a step use the job's own cluster, whose supervisor is there already."""
-        node = await asyncio.to_thread(self._driver.shared_node, name)
+        node = await in_daemon_thread(self._driver.shared_node, name)
         self.ready.add(rank)
         self._nodes.send(rank, {"type": "ready", **(self._driver.shared or {}), "node": node})
         self.has_coordinator.set()
@@ -82,6 +83,6 @@ class BringUp:
     async def _all_ready(self) -> None:
         logger.info("all nodes are ready")
         if self._spec.job is not None:
-            await asyncio.to_thread(self._driver.publish, list(self._up.values()))
+            await in_daemon_thread(self._driver.publish, list(self._up.values()))
         if self._spec.purpose == "up":
             print(self._driver.exports(), flush=True)

@@ -18,11 +18,8 @@ from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError
 if TYPE_CHECKING:
     from eray._core.topology import Node, Topology
 
-FIRST_POLL_S, POLL_S = 3.0, 10.0
-"""How long one call blocks, and so how often a waiter hears who is missing."""
-
-ANSWER_S = 10.0
-"""How long an answer may take beyond that before the coordinator counts as silent."""
+FIRST_POLL_S, POLL_S, ANSWER_S = 3.0, 10.0, 10.0
+"""How long one call blocks, so how often a waiter hears who is missing; how late an answer may be beyond that."""
 
 Progress = Callable[[str], None]
 
@@ -63,6 +60,10 @@ class CoordinatorClient:
     def add_node(self, node: "Node", *, timeout_s: float = 30.0) -> None:
         """Tell that a node's Ray is up."""
         self._ask("add_node", (node.model_dump(mode="json"),), timeout_s)
+
+    def find_node(self, fields: Mapping[str, Any], *, timeout_s: float = 30.0) -> dict[str, Any]:
+        """Return the node with this ``ray_node_id``; one of a Ray that eray did not start is taken in, with a rank."""
+        return dict(self._ask("find_node", (dict(fields),), timeout_s)["node"])
 
     def lose_node(self, node_rank: int, reason: str, *, timeout_s: float = 30.0) -> None:
         """Tell that a node is gone; worlds with processes there fail."""

@@ -11,10 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import ray
 from pydantic import ValidationError
-from ray.actor import ActorHandle
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from eray._core import answers, events
 from eray._core.answers import Answer
@@ -22,7 +19,6 @@ from eray._core.rendezvous import State, apply, milestone
 from eray._core.topology import API_VERSION, Node
 from eray._core.world import JoinRequest, Stage, error_data
 from eray._io import clock
-from eray._ray.asking import find_coordinator as find_coordinator
 from eray._ray.snapshot import Snapshot
 from eray.errors import ErayError, UsageError
 
@@ -30,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 LONGEST_WAIT_S = 30.0
 """No call blocks longer: a waiter asks again, so that a lost one never waits for ever (FACTS R10)."""
-
-MAX_CONCURRENCY = 100_000
 
 JSON = Mapping[str, Any]
 
@@ -56,6 +50,13 @@ class Coordinator:
     async def add_node(self, node: JSON) -> Answer:
         """Take a node whose Ray is up."""
         return await self._tell(lambda: events.NodeAdded(Node.model_validate(node)))
+
+    async def find_node(self, fields: JSON) -> Answer:
+        """Return the node with this ``ray_node_id``; one of a Ray that eray did not start is taken in, with a rank."""
+        ray_node_id = str(fields.get("ray_node_id"))
+        return await self._tell(
+            lambda: events.NodeFound(dict(fields)), lambda state: answers.node_answer(state, ray_node_id)
+        )
 
     async def lose_node(self, node_rank: int, reason: str) -> Answer:
         """Take note that a node is gone."""
@@ -217,30 +218,6 @@ class Coordinator:
 
     def _sealed(self, answer: Answer) -> Answer:
         return answer | {"api_version": API_VERSION, "epoch": self._state.epoch}
-
-
-def create_coordinator(
-    *, node_id: str | None, namespace: str, name: str, snapshot_path: str | None, job: dict[str, Any]
-) -> ActorHandle[Coordinator]:
-    """Create the coordinator, or return the one that has the name already (whose arguments then count, FACTS R12).
-
-    ``node_id`` is the Ray node that it is bound to. Ask it something before this process ends: a driver that leaves
-    earlier takes the unborn actor with it (FACTS R13).
-    """
-    strategy = None if node_id is None else NodeAffinitySchedulingStrategy(node_id, soft=False)
-    actor_class: Any = ray.remote(Coordinator).options(
-        name=name,
-        namespace=namespace,
-        lifetime="detached",
-        get_if_exists=True,
-        num_cpus=0,
-        max_restarts=-1,
-        max_task_retries=0,
-        max_concurrency=MAX_CONCURRENCY,
-        scheduling_strategy=strategy,
-    )
-    handle: ActorHandle[Coordinator] = actor_class.remote(snapshot_path, job)
-    return handle
 
 
 def _stage(name: str) -> Stage:

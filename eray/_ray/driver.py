@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from eray._core.layout import task_layout
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._core.nodespec import NODE_FILE, NodeSpec
 from eray._core.timing import Backoff
@@ -47,13 +48,13 @@ class HeadDriver:
         logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it is used in a thread
         import ray  # noqa: F401
 
-        import eray._ray.coordinator  # noqa: F401
+        import eray._ray.creation  # noqa: F401
 
     def create(self, gcs_address: str, node: Mapping[str, Any]) -> None:
         """Attach to the cluster, create the coordinator on the head, and declare the world that will be started."""
         from eray._ray import attach
         from eray._ray.client import CoordinatorClient
-        from eray._ray.coordinator import create_coordinator
+        from eray._ray.creation import create_coordinator
 
         self.load()
         self._dashboard_url = attach.attach(gcs_address, node=self._spec.node, log_to_driver=False)
@@ -99,15 +100,12 @@ class HeadDriver:
         return self._nodes[name]
 
     def declare_tasks(self, served: Mapping[int, Mapping[str, Any]], names: Sequence[str]) -> None:
-        """Tell the coordinator which task is on which node, where all nodes know it; it is used in messages."""
-        rows: dict[int, tuple[int, int, int, str]] = {}
-        for rank, about in served.items():
-            indexes = about["indexes_on_node"] or ()
-            rows |= {index: (rank, at, len(indexes), names[rank]) for at, index in enumerate(indexes)}
-        if sorted(rows) == list(range(len(rows))) and all(about["indexes_on_node"] for about in served.values()):
+        """Tell the coordinator which task is on which node, where that is known; it is used in messages."""
+        world, count = str(served[0]["world"]), int(served[0]["process_count"])
+        layout = task_layout({rank: about["indexes_on_node"] for rank, about in served.items()}, names, count)
+        if layout is not None:
             with suppress(ErayError):  # it has failed or closed meanwhile
-                layout = [rows[index] for index in range(len(rows))]
-                self._client.declare_world(str(served[0]["world"]), len(rows), generation=1, layout=layout)
+                self._client.declare_world(world, count, generation=1, layout=layout)
 
     def exports(self) -> str:
         """Return what a shell needs to reach this cluster with Ray's own commands."""
@@ -136,10 +134,11 @@ class HeadDriver:
             ClusterLostError: the coordinator is gone for good.
         """
         # Not in a thread: a blocked ray.get would outlive the end of the cluster.
+        import ray
         import ray.exceptions
 
         handle, backoff, attempt = self._client.handle, Backoff(), 0
-        while True:
+        while ray.is_initialized():  # else the call would start a cluster of its own
             try:
                 answer: Mapping[str, Any] = await handle.watch.remote(version, WATCH_S)
                 return answer
@@ -150,6 +149,7 @@ class HeadDriver:
                 raise ClusterLostError(
                     self._spec.node, f"the coordinator is gone ({type(exc).__name__})", "see the logs of Ray there"
                 ) from exc
+        raise ClusterLostError(self._spec.node, "this process has left Ray", "see the first error above")
 
     def publish(self, nodes: Sequence[Mapping[str, Any]]) -> None:
         """Tell people and the login node how this cluster is reached."""

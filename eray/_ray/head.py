@@ -11,9 +11,13 @@ from contextlib import suppress
 from typing import Any
 
 from eray import errors
+from eray._core.missing import name_missing
 from eray._core.nodespec import NodeSpec
 from eray._core.outcome import Outcome
 from eray._core.rollcall import NodeReport
+from eray._core.timing import Deadline
+from eray._io import clock
+from eray._io.threads import in_daemon_thread
 from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
@@ -25,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 LEAVE_S = 4.0
 """How long the other nodes may take to stop before the head goes without them."""
+DETACH_S = 2.0
+WAITING_S = 10.0
+"""How often it is said which nodes are awaited."""
 HEAR_S = 5.0
 """How long processes that were told of a failure may take to end by themselves."""
 
@@ -65,8 +72,7 @@ class Head:
             code = await self._result
             await self._take_down()
         finally:
-            for task in tuple(self._tasks):
-                task.cancel()
+            await self._cancel_tasks()
             if server is not None:
                 await server.close()
         return code
@@ -119,10 +125,22 @@ class Head:
 
     def _node_lost(self, rank: int, name: str) -> None:
         if rank not in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
-            self._fail(f"node {name} is lost: its supervisor does not answer any more", ClusterError.exit_code)
+            where = f"node {name} ({self._processes_on(rank)})"
+            self._fail(f"{where} is lost: its supervisor does not answer any more", ClusterError.exit_code)
+
+    def _processes_on(self, rank: int) -> str:
+        if (world := self._spec.world) is not None:
+            indexes = [index for index, row in enumerate(world.layout(self._spec.nodes)) if row[0] == rank]
+        else:
+            indexes = self._served.get(rank, {}).get("indexes_on_node") or []
+        return name_missing([{"process_index": index} for index in indexes])
 
     async def _watch_roll_call(self) -> None:
-        await asyncio.sleep(self._spec.cluster_timeout_s)
+        deadline = Deadline.after(self._spec.cluster_timeout_s, now=clock.monotonic())
+        while not deadline.is_over(clock.monotonic()):
+            await asyncio.sleep(min(deadline.remaining_s(clock.monotonic()), WAITING_S))
+            if self._nodes.roll.missing:
+                say(f"waiting for {', '.join(self._nodes.roll.missing[:20])} to report to the head")
         if (overdue := self._nodes.overdue(self._bring_up.ready)) is not None:
             self._fail_with(overdue)
 
@@ -151,7 +169,8 @@ class Head:
     def _child_ended(self, message: Message) -> None:
         index, code, first = message["process_index"], message["code"], self._outcome.cause is None
         decided = self._outcome.ended(index, code)
-        if code and (first or decided == code):
+        heard = code == self._outcome.told and index != self._outcome.culprit  # it left for what it was told
+        if code and (first or (decided == code and not heard)):
             tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""
             say(message["cause"] + tail)
         if code and self._outcome.failed(message["cause"], JoinError.exit_code, index):
@@ -167,7 +186,7 @@ class Head:
         self._fail(cause, JoinError.exit_code, process_index)
         if message["joined"] and self._driver.is_up:
             with suppress(ErayError):  # the coordinator only keeps the record; the processes know already
-                await asyncio.to_thread(self._driver.died, world, generation, process_index, cause)
+                await in_daemon_thread(self._driver.died, world, generation, process_index, cause)
 
     def _end_when_idle(self) -> None:
         if self._spec.purpose != "tasks" or not self._idle >= self._nodes.connected:
@@ -196,8 +215,16 @@ class Head:
         self._nodes.broadcast({"type": "stop"})
         await self._supervisor.stop_processes()
         await self._nodes.await_gone(LEAVE_S)
-        await asyncio.to_thread(self._driver.close)
+        await self._cancel_tasks()  # none may ask the coordinator any more: Ray would start a cluster for that
+        with suppress(TimeoutError):  # where Ray is gone already, leaving it can take for ever
+            async with asyncio.timeout(DETACH_S):
+                await in_daemon_thread(self._driver.close)
         await self._supervisor.stop()
+
+    async def _cancel_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(coroutine))

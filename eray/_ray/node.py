@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
 
 from eray._core.nodespec import NodeSpec
 from eray._io import beacon
 from eray._io.channel import Channel
+from eray._io.threads import in_daemon_thread
 from eray._io.ward import Ward
 from eray._ray import home, job_home
 from eray._ray.driver import HeadDriver
@@ -14,11 +16,12 @@ from eray._ray.head import Head
 from eray._ray.notices import say
 from eray._ray.signals import Signals
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import ClusterLostError, ErayError
+from eray.errors import BeaconError, ClusterError, ClusterLostError, ErayError, NodeLockedError
 
 logger = logging.getLogger(__name__)
 
 HEAD_ACTS_S = 3.0
+TELL_HEAD_S = 10.0
 EXIT_CLUSTER = ClusterLostError.exit_code
 
 
@@ -42,11 +45,40 @@ def supervise(
     Raises:
         ErayError: the node cannot take part.
     """
-    with home.prepare(spec):
-        ward = Ward([spec.ray_dir, spec.run_dir])
-        code = asyncio.run(_serve(spec, environ, ray_environ, ward, listening, led=led))
-        ward.dismiss()
-        return code
+    try:
+        with home.prepare(spec):
+            ward = Ward([spec.ray_dir, spec.run_dir])
+            code = asyncio.run(_serve(spec, environ, ray_environ, ward, listening, led=led))
+            ward.dismiss()
+            return code
+    except (BeaconError, NodeLockedError):
+        raise  # the head cannot be told, or is another cluster's
+    except ErayError as exc:
+        if spec.node_rank:
+            asyncio.run(_tell_head(spec, exc))
+        raise
+
+
+async def _tell_head(spec: NodeSpec, error: ErayError) -> None:
+    """Tell the head why this node cannot take part, so that nobody waits for it."""
+    with suppress(ClusterError):
+        channel = await _dial(spec, TELL_HEAD_S, lambda text: None)
+        data = {"type": type(error).__name__, "args": list(error.args)}
+        await channel.send({"type": "error", "node": spec.node, "error": data})
+        await channel.close()
+
+
+async def _dial(spec: NodeSpec, deadline_s: float, progress: Callable[[str], None]) -> Channel:
+    return await beacon.dial(
+        spec.head_hosts,
+        spec.ports,
+        token=spec.token,
+        fingerprint=spec.fingerprint,
+        key=spec.key,
+        node=spec.node,
+        deadline_s=deadline_s,
+        progress=progress,
+    )
 
 
 async def _serve(
@@ -88,12 +120,14 @@ def _keep_logs(spec: NodeSpec, code: int) -> None:
 
 async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], *, led: bool) -> int:
     loop = asyncio.get_running_loop()
+    if spec.auth == "disabled":
+        say("ERAY_AUTH=disabled: whoever reaches a port of this cluster can run programs in it as you")
     driver = HeadDriver(spec, supervisor.environ, attached=lambda: loop.call_soon_threadsafe(signals.heed))
     head = Head(spec, supervisor, driver)
     signals = Signals(lambda number: head.finish(128 + number), led=led)
-    loading = asyncio.create_task(asyncio.to_thread(driver.load))
+    loading = asyncio.create_task(in_daemon_thread(driver.load))
     code = await head.run(listening)
-    await loading
+    loading.cancel()
     return code
 
 
@@ -111,22 +145,15 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[]
         loop.call_later(HEAD_ACTS_S, lambda: None if stop.done() else stop.set_result(128 + number))
 
     Signals(on_signal, led=led)
-    channel = await beacon.dial(
-        spec.head_hosts,
-        spec.ports,
-        token=spec.token,
-        fingerprint=spec.fingerprint,
-        key=spec.key,
-        node=spec.node,
-        deadline_s=spec.cluster_timeout_s,
-        progress=lambda text: supervisor.handle({"type": "progress", "text": text}),
+    channel = await _dial(
+        spec, spec.cluster_timeout_s, lambda text: supervisor.handle({"type": "progress", "text": text})
     )
     await channel.send(supervisor.report().to_dict())
     sender = asyncio.create_task(_post(channel, outbox))
     reader = asyncio.create_task(_obey(channel, supervisor))
     await asyncio.wait({sender, reader, stop, supervisor.idle}, return_when=asyncio.FIRST_COMPLETED)
     if supervisor.idle.done() and not reader.done():
-        await channel.send({"type": "idle"})
+        await outbox.join()
         await supervisor.stop()
         return 0
     sender.cancel()
@@ -145,6 +172,7 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[]
 async def _post(channel: Channel, outbox: "asyncio.Queue[Message]") -> None:
     while True:
         await channel.send(await outbox.get())
+        outbox.task_done()
 
 
 async def _obey(channel: Channel, supervisor: Supervisor) -> None:

@@ -78,7 +78,11 @@ class Nodes:
             await asyncio.sleep(0.02)
 
     async def _serve(self, channel: Channel) -> None:
-        report = NodeReport.from_dict(await channel.receive())
+        first = await channel.receive()
+        if first.get("type") == "error":  # it cannot take part
+            self._said(self._spec.nodes.index(first["node"]), first)
+            return
+        report = NodeReport.from_dict(first)
         rank = report.node_rank
         if rank in self._channels:
             self.register(report)  # the roll-call names the two that claim one place

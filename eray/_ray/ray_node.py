@@ -53,7 +53,8 @@ class RayNode:
         Raises:
             RayStartError: Ray ended, or is not ready after ``timeout_s``.
         """
-        path = await self._appears(f"dashboard_agent_listen_port_{NODE_ID}", timeout_s, "its raylet is not ready")
+        for agent in ("runtime_env_agent_port", "dashboard_agent_listen_port"):
+            path = await self._appears(f"{agent}_{NODE_ID}", timeout_s, "its raylet is not ready")
         with contextlib.suppress(RayStartError):
             await self._appears("logs/debug_state.txt", SETTLE_S, "")
         return path.rpartition("_")[2]

@@ -4,7 +4,11 @@ Ray starts more than its options let one leave out. What is changed here has no 
 what it changes and leaves Ray as it is where that is not found: it then starts later, and not otherwise.
 """
 
+import os
+from subprocess import list2cmdline
 from typing import Any
+
+from eray._ray import quiet_agent
 
 
 def without_client_server(parameters: Any, head: bool) -> None:
@@ -24,3 +28,34 @@ def without_dashboard(parameters: Any, head: bool) -> None:
     kind: Any = node.Node
     if hasattr(kind, "start_api_server"):
         kind.start_api_server = lambda self, **options: None
+    _with_quiet_agent()
+
+
+def _with_quiet_agent() -> None:
+    """Give the raylet an agent that costs nothing: Ray's takes a second of CPU, and the raylet waits for it."""
+    try:
+        from ray import _raylet
+        from ray._private import services, utils
+
+        names = ("METRICS_AGENT_PORT_NAME", "METRICS_EXPORT_PORT_NAME", "DASHBOARD_AGENT_LISTEN_PORT_NAME")
+        ports = tuple(getattr(_raylet, name) for name in names)
+        start, agent = services.start_ray_process, os.path.join(services.RAY_PATH, "dashboard", "agent.py")
+        utils.get_dashboard_dependency_error  # noqa: B018
+        os.close(os.pidfd_open(os.getpid()))
+    except (ImportError, AttributeError, OSError):  # another Ray, or a kernel before 5.3
+        return
+    if ports != quiet_agent.PORTS or list2cmdline([quiet_agent.__file__]) != quiet_agent.__file__:
+        return  # names that we do not know, or a path that would need quotes
+
+    def start_process(command: list[str], *args: Any, **options: Any) -> Any:
+        return start([_quieted(word, agent) for word in command], *args, **options)
+
+    services.start_ray_process = start_process
+    # Loads aiohttp and more only to see that they are there; what it is asked for is how to start Ray's own agent.
+    utils.get_dashboard_dependency_error = lambda: None
+
+
+def _quieted(word: str, agent: str) -> str:
+    if not word.startswith("--dashboard_agent_command=") or "--session-dir=" not in word or "--node-id=" not in word:
+        return word
+    return word.replace(agent, quiet_agent.__file__)

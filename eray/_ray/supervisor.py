@@ -171,9 +171,10 @@ class Supervisor:
             _, local_index, local_count, _ = world.layout(self.spec.nodes)[index]
             place = {"local_index": local_index, "local_count": local_count}
         if self._clients.seen == 1:  # one word a node, not a process
-            about = {name: client.hello.get(name) for name in ("world", "indexes_on_node")}
+            about = {name: client.hello.get(name) for name in ("world", "process_count", "indexes_on_node")}
             self.emit({"type": "busy", **about})
         welcome = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
+        welcome |= {"auth": self.spec.auth, "token_path": self.spec.token_path}
         return [message for message in (welcome, self._failure or self._ready) if message is not None]
 
     def _client_gone(self, client: Client) -> None:
@@ -187,15 +188,19 @@ class Supervisor:
 
     def _client_left(self, client: Client) -> None:
         # The last process of a node waits until all is cleared away: Slurm kills what outlives it (FACTS S15).
-        last = self.spec.purpose == "tasks" and self._clients.all_left
-        client.send({"type": "bye", "last": last})
-        self._tell_idle()
+        # After a failure all of them wait, process 0 too: JAX ends the others as soon as that is gone (FACTS J7).
+        self._part(client, self._clients.all_left or self._failure is not None)
 
     def _client_failed(self, client: Client, message: Message) -> None:
         index = client.hello.get("process_index")
         self.emit(
             {"type": "process-failed", "cause": message["cause"], "code": message["code"], "process_index": index}
         )
+        self._part(client, True)
+
+    def _part(self, client: Client, last: bool) -> None:
+        client.send({"type": "bye", "last": last and self.spec.purpose == "tasks"})
+        self._tell_idle()
 
     def _tell_idle(self) -> None:
         if self._clients.all_left and not self._stopping and not self.idle.done():

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from ways import HERE, JAX_PORT, RAY_PORT, Command
 
-sys.path.insert(0, str(HERE.parent / "slurm"))
+sys.path[:0] = [str(HERE.parent / "slurm"), str(HERE.parent)]
 
-import conftest
-import pytest
-from slurm_rig import SCRIPT, USER, Rig
+import conftest  # noqa: E402
+import pytest  # noqa: E402
+from slurm_rig import SCRIPT, USER, Rig  # noqa: E402
 
 
 class RigUnavailable(Exception):

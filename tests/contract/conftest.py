@@ -19,7 +19,8 @@ from ray.exceptions import ActorUnavailableError, GetTimeoutError
 
 from eray._ray.asking import ray_call
 from eray._ray.client import CoordinatorClient
-from eray._ray.coordinator import Coordinator, create_coordinator
+from eray._ray.coordinator import Coordinator
+from eray._ray.creation import create_coordinator
 
 JSON_TYPES = (dict, list, str, int, float, bool, type(None))
 

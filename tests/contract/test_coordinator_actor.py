@@ -11,7 +11,7 @@ import ray
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._ray.asking import find_coordinator
 from eray._ray.client import CoordinatorClient
-from eray._ray.coordinator import create_coordinator
+from eray._ray.creation import create_coordinator
 from eray.errors import ClusterLostError
 
 

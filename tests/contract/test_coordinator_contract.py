@@ -234,6 +234,22 @@ def test_topology_has_nodes_devices_and_processes(client, together, world):
     assert [phase for phase, _ in topology.world(world).timeline] == ["forming", "planned"]
 
 
+def test_found_nodes_take_ranks_and_keep_them(make_actor):
+    client = make_actor().client
+    client.add_node(Node(node_rank=0, name="node00", ray_node_id="a"))
+
+    def found(name, ray_node_id):
+        node = client.find_node({"name": name, "ray_node_id": ray_node_id})
+        return node["node_rank"], node["name"]
+
+    assert found("10.0.0.1", "a") == (0, "node00")  # known by another name
+    assert found("10.0.0.2", "b") == (1, "10.0.0.2")
+    assert found("10.0.0.3", "c") == (2, "10.0.0.3")
+    assert found("10.0.0.2", "b") == (1, "10.0.0.2")
+    assert found("10.0.0.2", "d") == (1, "10.0.0.2")  # its Ray was started again
+    assert [node.ray_node_id for node in client.topology().nodes] == ["a", "d", "c"]
+
+
 def test_lost_node_fails_its_worlds(make_actor, together, world):
     client = make_actor().client
     client.add_node(Node(node_rank=0, name="node00"))

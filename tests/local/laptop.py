@@ -20,6 +20,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MARK = "ERAY_TEST_LAPTOP"
 NOT_OURS = ("SLURM", "ERAY_", "RAY_", "JAX_", "XLA_", "PMI", "OMPI_")
 SKELETON = ("home", "work", "tmp")
+JOB_DIRECTORIES = "home/.eray/jobs"
 GONE_S = 1.0
 """How long after a command's end its processes may still be seen: what the issue allows after a step."""
 T = TypeVar("T")
@@ -92,9 +93,10 @@ class Laptop:
         return until(lambda: next(iter(self.root.glob(pattern)), None), timeout_s, pattern).parent
 
     def files(self) -> list[str]:
-        """Return what there is below the root beside the empty directories that the test made."""
-        found = (path.relative_to(self.root) for path in self.root.rglob("*"))
-        return sorted(str(path) for path in found if str(path) not in SKELETON)
+        """Return what there is below the root beside what the test made, and the logs of a cluster that failed."""
+        found = (str(path.relative_to(self.root)) for path in self.root.rglob("*"))
+        expected = {*SKELETON, os.path.dirname(JOB_DIRECTORIES), JOB_DIRECTORIES}
+        return sorted(path for path in found if path not in expected and not path.startswith(f"{JOB_DIRECTORIES}/"))
 
     def require_clean(self) -> None:
         """Fail unless every process has ended and every file is gone."""

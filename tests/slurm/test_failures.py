@@ -14,7 +14,10 @@ def test_srun_task_that_never_connects_is_named_by_all_others(rig: Rig) -> None:
     started = rig.start(["srun", "-N2", "-n3", "python", FAIL, "2", "absent"], env={"ERAY_JOIN_TIMEOUT_S": "12"})
     awaited = r"^eray: world 'step-0': waiting for process 2 \(node02\) to join$"
     rig.wait_until(lambda: re.search(awaited, started.output, re.M), 40, "a line that says who is awaited")
-    timed_out = r"^eray\.errors\.JoinTimeoutError: world 'step-0': process 2 \(node02\) did not join within 12 s"
+    # Who hears of it first raises the error; the other one is told by the cluster.
+    timed_out = (
+        r"^(?:eray\.errors\.JoinTimeoutError|eray: this process leaves): world 'step-0': process 2 \(node02\) did"
+    )
     rig.wait_until(lambda: len(re.findall(timed_out, started.output, re.M)) == 2, 20, "both others to name it")
     # The task that sleeps on is no process of eray's: Slurm waits for it, or ends it by --kill-on-bad-exit.
     rig.wait_until(lambda: started.output.count("Exited with exit code 5") >= 1, 5, "the others' exit code")
@@ -25,17 +28,22 @@ def test_srun_task_that_never_connects_is_named_by_all_others(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("how", "cause"),
     [
-        ("killed", r"process 1 on node02 \(pid \d+\) died$"),
-        ("killed-joining", r"process 1 on node02 \(pid \d+\) died before it joined$"),
+        # Slurm kills the node's supervisor after its last task: it may or may not say what it saw.
+        ("killed", r"(process 1 on node02 \(pid \d+\) died|node node02 \(process 1\) is lost:.*)$"),
+        (
+            "killed-joining",
+            r"(process 1 on node02 \(pid \d+\) died before it joined|node node02 \(process 1\) is lost:.*)$",
+        ),
     ],
 )
 def test_srun_task_killed_ends_the_others_with_the_cause(rig: Rig, how: str, cause: str) -> None:
     result = rig.srun(["-N2", "-n2", "--ntasks-per-node=1", "python", FAIL, "1", how])
     assert seconds_since_failure(result.output) < 5
-    expect_nothing_left(rig)
+    assert rig.leftover_processes() == []
+    assert {found[:6] for found in rig.leftover_directories()} <= {"node02"}, "Slurm killed all with its last task"
     assert result.returncode == 137, result.output
     assert re.search(f"^eray: {cause}", result.output, re.M), result.output
-    assert "node01: task 0: Exited with exit code 5" in result.output
+    assert re.search("node01: task 0: Exited with exit code [45]$", result.output, re.M)
 
 
 def test_srun_task_raises_ends_the_others_with_the_cause(rig: Rig) -> None:
@@ -43,7 +51,7 @@ def test_srun_task_raises_ends_the_others_with_the_cause(rig: Rig) -> None:
     assert seconds_since_failure(result.output) < 5
     expect_nothing_left(rig)
     assert result.returncode == 5, result.output
-    cause = r"^eray: .*process 2 on node02 \(pid \d+\) raised ValueError: no such layer"
+    cause = r"^eray: .*process 2 on node02: raised ValueError: no such layer \(pid \d+\)$"
     assert re.search(cause, result.output, re.M), result.output
     assert "Traceback (most recent call last)" in result.output
     assert "node02: task 2: Exited with exit code 1" in result.output
@@ -66,3 +74,18 @@ def test_run_process_killed_over_two_nodes_ends_with_137(rig: Rig) -> None:
     expect_nothing_left(rig)
     assert (job.state, job.exit_code) == ("FAILED", 137)
     assert re.search(r"^eray: process 1 on node02 \(pid \d+\) was killed \(SIGKILL, 137\)", job.output, re.M)
+
+
+def test_second_run_in_the_same_job_is_refused_and_harmless(rig: Rig) -> None:
+    script = f"""
+        log=$(mktemp)
+        eray run -- python {FAIL} -1 wait >$log 2>&1 & first=$!
+        until [ "$(grep -c "has joined" $log)" = 2 ] || ! kill -0 $first; do sleep 0.1; done
+        eray run -- true; echo second $?
+        kill $first; wait $first; echo first $?
+    """
+    job = rig.sbatch(script, "-N2").wait()
+    expect_nothing_left(rig)
+    assert "second 4\n" in job.output
+    assert "first 143\n" in job.output
+    assert re.search(r"^eray: /tmp/\S+ is held by process \d+ on this node", job.output, re.M), job.output

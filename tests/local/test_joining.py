@@ -1,0 +1,72 @@
+"""A world that cannot come up: a process is missing, or its JAX is not as planned."""
+
+import re
+import socket
+
+import pytest
+from laptop import Laptop, lines_of
+
+pytestmark = [pytest.mark.ray, pytest.mark.jax]
+
+ONE_STAYS_AWAY = """
+import os, signal, eray
+if os.environ["ERAY_PROCESS_INDEX"] == "1":
+    signal.pause()
+try:
+    eray.connect(jax=False)
+except TimeoutError as exc:
+    print(type(exc).__name__, exc, flush=True)
+    raise
+"""
+
+CONNECT = "import eray; eray.connect(); print('connected')"
+
+JAX_FIRST = """
+import socket, sys, jax, eray
+if "distributed" in sys.argv:
+    port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
+    jax.distributed.initialize(f"127.0.0.1:{port}", 1, 0, cluster_detection_method="deactivate")
+else:
+    jax.numpy.zeros(3)
+eray.connect()
+"""
+
+
+def test_process_that_never_comes_is_named_while_waiting_and_after(laptop: Laptop) -> None:
+    node = re.escape(socket.gethostname())
+    run = laptop.eray("run", "-n", "3", "--", "python", "-c", ONE_STAYS_AWAY, ERAY_JOIN_TIMEOUT_S="7")
+    result = run.wait()
+    assert result.returncode == 5
+    waiting = rf"^\[0\] eray: world 'main': waiting for process 1 \({node}\) to join$"
+    assert len(re.findall(waiting, result.stderr, re.MULTILINE)) == 1, result.stderr
+    verdict = rf"world 'main': process 1 \({node}\) did not join within 7 s; see whether .* raise ERAY_JOIN_TIMEOUT_S"
+    assert re.search(rf"^eray: {verdict}", result.stderr, re.MULTILINE)
+    for index in (0, 2):  # each by its own error, or by what it hears of the other's
+        own = any(re.match(f"JoinTimeoutError {verdict}", line) for line in lines_of(result).get(index, []))
+        heard = re.search(rf"^\[{index}\] eray: this process leaves: {verdict}", result.stderr, re.MULTILINE)
+        assert own or heard, result.output
+
+
+def test_jax_that_differs_from_the_plan_fails_the_world(laptop: Laptop) -> None:
+    flags = "--xla_force_host_platform_device_count=3"
+    run = laptop.eray("run", "-n", "2", "--devices-per-process", "2", "--", "python", "-c", CONNECT, XLA_FLAGS=flags)
+    result = run.wait()
+    assert result.returncode == 5
+    assert "connected" not in result.stdout
+    verdict = r"process \d on \S+: the plan says the number of local devices 2, JAX has 3; look at XLA_FLAGS"
+    assert re.search(rf"^eray: (world 'main' \(generation 1\) failed: )?{verdict}", result.stderr, re.MULTILINE)
+    for index in range(2):
+        assert re.search(rf"^\[{index}\] .*{verdict}", result.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("distributed", "jax.distributed.initialize() was called before eray.connect(); remove that call"),
+        ("backend", "a JAX backend was used before eray.connect() (jax.devices(), an array, …); call connect() first"),
+    ],
+)
+def test_connect_after_jax_is_refused(laptop: Laptop, how: str, words: str) -> None:
+    result = laptop.python("-c", JAX_FIRST, how).wait()
+    assert result.returncode == 5
+    assert f"JaxStateError: {words}" in result.stderr

@@ -1,0 +1,71 @@
+"""Ctrl-C, SIGTERM, and SIGKILL of whatever a run consists of."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from commands import Running
+from laptop import Laptop, await_text, until
+
+pytestmark = [pytest.mark.ray, pytest.mark.jax]
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def start_world(laptop: Laptop, program: str, *words: str, processes: int = 2) -> Running:
+    run = laptop.eray("run", "-n", str(processes), "--", "python", PROGRAMS / program, *words)
+    for index in range(processes):
+        await_text(run, f"process {index} is in")
+    return run
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_ends_everything(laptop: Laptop, number: int, code: int) -> None:
+    run = start_world(laptop, "saves_on_sigterm.py", "--jax")
+    began = time.monotonic()
+    run.signal(number)
+    result = run.wait(10)
+    assert time.monotonic() - began < 5.0
+    assert result.returncode == code, result.output
+    for index in range(2):
+        assert f"[{index}] saved\n" in result.stdout
+    assert "SIGTERM received" not in result.output  # no stacks of absl's
+
+
+def test_interrupt_while_ray_starts(laptop: Laptop) -> None:
+    run = laptop.eray("run", "-n", "1", "--", "python", PROGRAMS / "stay.py", "/never")
+    laptop.pid_of("gcs_server")
+    run.signal(signal.SIGINT)
+    assert run.wait(10).returncode == 130
+
+
+def test_killed_run_leaves_nothing(laptop: Laptop) -> None:
+    run = start_world(laptop, "stay.py", "/never", "--jax")
+    os.kill(run.process.pid, signal.SIGKILL)
+    assert run.wait().returncode == -signal.SIGKILL
+    until(lambda: not laptop.processes() or None, 5.0, lambda: f"the end of {laptop.processes()}")
+    until(lambda: laptop.files() == [] or None, 5.0, lambda: f"the removal of {laptop.files()}")
+
+
+@pytest.mark.parametrize("name", ["raylet", "gcs_server", "ray start"])
+def test_cluster_that_is_lost_ends_the_run(laptop: Laptop, name: str) -> None:
+    run = start_world(laptop, "stay.py", "/never")
+    words = ["ray.scripts.scripts", "start"] if name == "ray start" else [f"/{name} "]
+    os.kill(laptop.pid_of(*words), signal.SIGKILL)
+    result = run.wait(15)
+    assert result.returncode == 4, result.output
+    name = "(ray start|raylet|gcs_server)" if name == "ray start" else name  # it takes the others along
+    assert re.search(rf"^eray: {name} of node \S+ ended", result.stderr, re.MULTILINE), result.stderr
+    kept = re.search(r"^eray: the logs of node \S+ are in (\S+)$", result.stderr, re.MULTILINE)
+    assert kept, result.stderr
+    assert (Path(kept[1]) / "raylet.out").stat().st_size
+
+
+def test_coordinator_that_dies_comes_back(laptop: Laptop, tmp_path: Path) -> None:
+    run = start_world(laptop, "stay.py", str(tmp_path / "end"))
+    os.kill(laptop.pid_of("ray::Coordinator"), signal.SIGKILL)
+    (tmp_path / "end").touch()  # the processes leave, and the world closes, by the new coordinator
+    assert run.wait(20).returncode == 0
