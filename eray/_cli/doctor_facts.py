@@ -107,11 +107,11 @@ def _network(around: Around, resolved: Mapping[str, tuple[str, ...] | None]) -> 
         interface=settings.interface,
         interfaces=tuple((each.interface, each.address) for each in local_addresses()),
         address=address,
-        ports=_ports(around, address, resolved) if place.several else None,
+        ports=_ports(around, resolved) if place.several else None,
     )
 
 
-def _ports(around: Around, address: str | Fault, resolved: Mapping[str, tuple[str, ...] | None]) -> Ports | None:
+def _ports(around: Around, resolved: Mapping[str, tuple[str, ...] | None]) -> Ports | None:
     place, slurm = around.place, around.slurm
     if slurm is None or slurm.job is None:
         return None
@@ -123,8 +123,7 @@ def _ports(around: Around, address: str | Fault, resolved: Mapping[str, tuple[st
     if isinstance(pid, int) and process.is_alive(pid):
         return Ports(candidates, cluster_pid=pid)
     if place.is_head:
-        own = address if around.settings.interface is None and isinstance(address, str) else "0.0.0.0"
-        return Ports(candidates, busy=ports.busy_ports(own, candidates))  # as the beacon listens
+        return Ports(candidates, busy=ports.busy_ports(candidates))
     head = resolved.get(place.head or "") or ()
     return Ports(candidates, silent=ports.silent_ports(head, candidates, DIAL_S) if head else ())
 

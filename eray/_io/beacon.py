@@ -48,10 +48,14 @@ class BeaconServer:
         self._listener = await asyncio.start_server(self._connected, host, port, backlog=BACKLOG)
         self.port = self._listener.sockets[0].getsockname()[1]
 
-    async def close(self) -> None:
-        """Stop listening, cancel the handlers and close their channels. A second call does nothing."""
+    def refuse(self) -> None:
+        """Stop listening; who is connected stays."""
         if self._listener is not None:
             self._listener.close()
+
+    async def close(self) -> None:
+        """Stop listening, cancel the handlers and close their channels. A second call does nothing."""
+        self.refuse()
         tasks = self._tasks - {asyncio.current_task()}  # a handler may close the beacon
         for task in tasks:
             task.cancel()
@@ -108,12 +112,13 @@ async def listen(
             if exc.errno in (errno.EADDRINUSE, errno.EACCES):
                 continue
             remedy = "set ERAY_INTERFACE, or ERAY_HEAD where this is not the head"
-            raise BeaconError(host, f"cannot listen on {host}: {exc.strerror or exc}", remedy) from exc
+            here = host or "any address"
+            raise BeaconError(host or "head", f"cannot listen on {here}: {exc.strerror or exc}", remedy) from exc
         _log.info("beacon of cluster %s listens on %s port %s", key, host, server.port)
         return server
     busy = ", ".join(map(str, ports))
     raise BeaconError(
-        host, f"all ports of the beacon are busy ({busy})", "set ERAY_PORT_RANGE to a range with free ports"
+        host or "head", f"all ports of the beacon are busy ({busy})", "set ERAY_PORT_RANGE to a range with free ports"
     )
 
 

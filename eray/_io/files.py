@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ NETWORK_TYPES = frozenset(
 )
 _WRITABLE = "set ERAY_TMPDIR or ERAY_STATE_DIR to a directory that you can write to"
 SHARED_MEMORY = "/dev/shm"
+RACES = 20
 LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
 
 
@@ -77,15 +78,12 @@ def private_directory(path: str, base: str) -> str:
         DirectoryError: a level cannot be made, or is not safe; the message names it, its owner and mode.
     """
     path = os.path.abspath(path)
-    for level in _levels(path, base):
-        try:
-            os.mkdir(level, 0o700)
-        except FileExistsError:
-            pass
-        except OSError as exc:
-            raise DirectoryError(level, f"cannot be made ({exc.strerror})", _WRITABLE) from exc
-        check_private(level)
-    return path
+    levels = _levels(path, base)
+    for _ in range(RACES):
+        with suppress(FileNotFoundError):  # another cluster that ends removes a level that was empty
+            _make(levels)
+            return path
+    raise DirectoryError(path, "is removed again and again while it is made", "see which other program clears it away")
 
 
 def check_possible(path: str, base: str) -> None:
@@ -114,6 +112,19 @@ def _levels(path: str, base: str) -> list[str]:
         )
     parts = os.path.relpath(path, base).split(os.sep)
     return [os.path.join(base, *parts[:count]) for count in range(1, len(parts) + 1)]
+
+
+def _make(levels: Iterable[str]) -> None:
+    for level in levels:
+        try:
+            os.mkdir(level, 0o700)
+        except FileExistsError:
+            os.lstat(level)
+        except FileNotFoundError:
+            raise
+        except OSError as exc:
+            raise DirectoryError(level, f"cannot be made ({exc.strerror})", _WRITABLE) from exc
+        check_private(level)
 
 
 def check_private(path: str) -> None:

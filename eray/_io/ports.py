@@ -10,9 +10,10 @@ from eray._io import clock
 NO_ANSWER = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM)
 
 
-def busy_ports(address: str, ports: Iterable[int]) -> tuple[int, ...]:
-    """Return those of ``ports`` on which this host cannot listen at ``address``; nothing is left open."""
-    return tuple(port for port in ports if not _is_free(address, port))
+def busy_ports(ports: Iterable[int]) -> tuple[int, ...]:
+    """Return those of ``ports`` on which this host cannot listen at every address; nothing is left open."""
+    families = [family for family in (socket.AF_INET, socket.AF_INET6) if _is_known(family)]
+    return tuple(port for port in ports if not all(_is_free(family, port) for family in families))
 
 
 def silent_ports(addresses: Iterable[str], ports: Iterable[int], timeout_s: float) -> tuple[int, ...]:
@@ -56,13 +57,22 @@ def _dial(selector: selectors.BaseSelector, address: str, port: int, answered: s
     dialler.close()
 
 
-def _is_free(address: str, port: int) -> bool:
+def _is_known(family: socket.AddressFamily) -> bool:
+    try:
+        socket.socket(family, socket.SOCK_STREAM).close()
+    except OSError:
+        return False
+    return True
+
+
+def _is_free(family: socket.AddressFamily, port: int) -> bool:
     # As asyncio's server binds, so that a port that is only left in TIME_WAIT counts as free.
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:
-            probe.bind((address, port))
+            probe.bind(("", port))
             probe.listen(1)
         except OSError:
             return False

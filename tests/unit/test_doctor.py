@@ -142,8 +142,8 @@ def free_port():
 def test_busy_ports_are_those_that_something_listens_on():
     free = free_port()
     with listener() as taken:
-        assert busy_ports("127.0.0.1", (taken, free)) == (taken,)
-    assert busy_ports("127.0.0.1", (free,)) == ()  # a second look finds nothing left open
+        assert busy_ports((taken, free)) == (taken,)
+    assert busy_ports((free,)) == ()  # a second look finds nothing left open
 
 
 def test_silent_ports_neither_listen_nor_refuse():
