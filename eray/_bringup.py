@@ -173,7 +173,7 @@ def _spec(
         state_dir=os.path.abspath(os.path.expanduser(settings.state_dir)),
         interface=settings.interface,
         cpus=slurm.cpus_on_node or len(os.sched_getaffinity(0)),
-        memory_bytes=_memory_bytes(slurm),
+        memory_bytes=memory_bytes(slurm.memory_mb_on_node),
         ray_gpus=ray_gpus,
         visible=slurm.visible,
         gpus_on_node=slurm.gpus_on_node if in_step else None,
@@ -193,8 +193,9 @@ def _head_first(nodes: tuple[str, ...], rank: int, head: str | None) -> tuple[tu
     return ordered, ordered.index(nodes[rank])
 
 
-def _memory_bytes(slurm: SlurmEnvironment) -> int:
-    if slurm.memory_mb_on_node:
-        return slurm.memory_mb_on_node * 2**20
+def memory_bytes(allotted_mb: int | None) -> int:
+    """Return what of this node's memory is ours: what Slurm allotted, else nine tenths of all."""
+    if allotted_mb:
+        return allotted_mb * 2**20
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return int(0.9 * pages)
