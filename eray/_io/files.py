@@ -188,18 +188,6 @@ def filesystem_type(path: str, mountinfo: str = "/proc/self/mountinfo") -> str |
     return kind
 
 
-def check_path_length(path: str, most: int, why: str) -> None:
-    """Check that ``path`` has at most ``most`` bytes; ``why`` says what asks for that.
-
-    Raises:
-        DirectoryError: it is longer.
-    """
-    length = len(os.fsencode(path))
-    if length > most:
-        reason = f"has {length} bytes, {most} is the most {why}"
-        raise DirectoryError(path, reason, "set ERAY_TMPDIR to a shorter path")
-
-
 def free_bytes(path: str) -> int:
     """Return the bytes that this user may still write on the file system of ``path``."""
     found = os.statvfs(path)
