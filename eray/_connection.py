@@ -62,6 +62,11 @@ class Connection:
     coordinator_address = property(lambda self: self._about.coordinator_address)
 
     @property
+    def is_open(self) -> bool:
+        """Whether this process is a member: it has not left, and the connection is not a fork's copy."""
+        return not self._closed
+
+    @property
     def node(self) -> "Node":
         """This process's node."""
         from eray._core.topology import Node
@@ -116,15 +121,17 @@ class Connection:
             self.close()  # nobody else has to hear of it
         elif self._begin_close():
             about = self._about
-            if about.process_index != 0:
-                self._shutdown_jax()  # the others leave at the news, process 0 too: a client that is cut off aborts
-            if self._failure is None:
-                self._report("failed", cause)
-                if about.process_index == 0:
-                    self._echo.wait(ECHO_S)
-            self._detach_ray()
-            if self._link is not None:
-                self._link.leave_failed(f"{about.name}: {cause}", WorldFailedError.exit_code)
+            try:
+                if about.process_index != 0:
+                    self._shutdown_jax()  # the others leave at the news, process 0 too: a client cut off aborts
+            finally:
+                if self._failure is None:
+                    self._report("failed", cause)
+                    if about.process_index == 0:
+                        self._echo.wait(ECHO_S)
+                self._detach_ray()
+                if self._link is not None:
+                    self._link.leave_failed(f"{about.name}: {cause}", WorldFailedError.exit_code)
 
     def __enter__(self) -> "Connection":
         return self

@@ -26,7 +26,7 @@ class ExitHooks:
     def __init__(self, current: Callable[[], "Connection | None"]) -> None:
         self._current = current
         self._previous: Hook = sys.excepthook
-        self._installed = False
+        self._installed = self._forked_open = False
 
     def install(self) -> None:
         """Install the hooks; a second call does nothing."""
@@ -55,15 +55,22 @@ class ExitHooks:
         connection = self._current()
         if connection is None:
             return
-        if connection._pid != os.getpid():
+        if self._forked_open:
             # What follows in Python's end, Ray's and JAX's exit hooks and destructors, hangs in a fork, whose threads
             # are gone, or ends JAX's service under all processes of the world (seen with Ray 2.60, JAX 0.10.2).
             print(_FORK_ENDS, file=sys.stderr, flush=True)
             sys.stdout.flush()
             os._exit(1)
-        connection.close()
+        unseen = getattr(sys, "last_value", None)  # of a program that replaced sys.excepthook after us
+        if unseen is None or hasattr(sys, "ps1"):
+            connection.close()
+            return
+        from eray._connection import describe
+
+        connection.fail(describe(unseen))
 
     def _forked(self) -> None:
         connection = self._current()
         if connection is not None:
+            self._forked_open = self._forked_open or connection.is_open
             connection.abandon()

@@ -65,12 +65,18 @@ def identify(
     if settings.run_dir is not None and slurm.mode is not Mode.RAY_WORKER:
         return _launched(settings, named, index, count)
     address = environ.get("RAY_ADDRESS", "")
+    if slurm.mode is Mode.STEP and not address:
+        return _task(site, named, index, count)  # where the program attached to another Ray, that is an error later
+    if slurm.mode is Mode.STEP and slurm.task is not None and index is None:
+        named, index, count = named or _step_world(site), slurm.task.process_index, slurm.task.process_count
     if attached or address or slurm.mode is Mode.RAY_WORKER:
         return Identity(named or WORLD, settings.generation, index or 0, count or 1, ray_address=address)
-    if slurm.mode is Mode.STEP:
-        return _task(site, named, index, count)
-    if count is None or count == 1:
-        check_lone_process(slurm, socket.gethostname())
+    check_lone_process(slurm, socket.gethostname())
+    if count is not None and count > 1:
+        raise UsageError(
+            f"process_count is {count}, and there is no cluster in which the others could be: start them by "
+            f"`eray run -n {count} -- …` or srun, or set RAY_ADDRESS"
+        )
     return Identity(
         named or WORLD,
         None,
@@ -113,21 +119,25 @@ def _launched(settings: Settings, world: str | None, index: int | None, count: i
 
 
 def _task(site: Site, world: str | None, index: int | None, count: int | None) -> Identity:
-    task, job = site.slurm.task, site.slurm.job
+    task = site.slurm.task
     assert task is not None
-    step = job.step if job is not None else None
     return Identity(
-        world or f"step-{step}",
+        world or _step_world(site),
         None,
         task.process_index if index is None else index,
         task.process_count if count is None else count,
         local_index=task.local_index,
         local_count=task.local_count,
         spec=lambda: step_spec(site, "tasks"),
-        indexes_on_node=task.indexes_on_node,
+        indexes_on_node=task.indexes_on_node if count is None else None,  # an own world is laid out as it likes
         step_cpus=step_cpus(site.environ),
         notice=" ".join(site.slurm.notices) or None,
     )
+
+
+def _step_world(site: Site) -> str:
+    job = site.slurm.job
+    return f"step-{job.step if job is not None else None}"
 
 
 def _lone_notice(slurm: SlurmEnvironment) -> str | None:

@@ -1,35 +1,40 @@
 """The steps of one join, in order: who am I, reach the cluster, take a place, start JAX."""
 
 import os
-import secrets
 import socket
 import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eray._connection import Connection
+from eray._connection import Connection, describe
 from eray._core.membership import Membership
 from eray._core.timing import Deadline
+from eray._facts import join_request
 from eray._identity import Identity, identify, read_site
 from eray._io import clock
-from eray._io.devices import read_hardware
 from eray._io.link import Link
 from eray._reach import await_word, open_link, reach
 from eray._start_jax import JaxStart, Start
-from eray.errors import ClusterLostError, ErayError
+from eray.errors import ClusterLostError, DuplicateProcessError, ErayError, JoinError, StaleGenerationError
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient, JoinAnswer
 
 
+HEAD_FIRST_S = 5.0
+
+
 @dataclass(frozen=True)
 class Access:
-    """How this process reaches its cluster, and which node it is on. ``place`` is what the supervisor knows of it."""
+    """How this process reaches its cluster, and which node it is on. ``place`` is what the supervisor knows of it.
+
+    ``outlives_others``: Slurm ends this node's supervisor, the head's, with the last process here (FACTS S15).
+    """
 
     node: dict[str, Any]
     place: dict[str, int]
-    purpose: str
+    outlives_others: bool
     link: Link | None
 
 
@@ -45,7 +50,8 @@ class Join:
         self._jax: JaxStart | None = None
         self._connection: Connection | None = None
         self._link: Link | None = None
-        self._alone = False
+        self._alone = self._gave_up = False
+        self._who = "a process"
         self._owns_ray = True
 
     def run(self, *, world: str | None, process_count: int | None, process_index: int | None) -> Connection:
@@ -57,19 +63,20 @@ class Join:
         identity = identify(
             self._site, world=world, process_count=process_count, process_index=process_index, attached=attached
         )
-        self._alone = identity.process_count == 1
+        self._alone = identity.process_count == 1 or _is_interactive()
+        self._who = f"process {identity.process_index} of world {identity.world!r}"
         if identity.notice:
             _say(identity.notice)
         if self._with_jax:
             self._jax = JaxStart(self._environ)
-        if identity.ray_address is not None:
-            access = _foreign_access(identity.ray_address)
-        else:
-            access = self._supervised_access(identity)
         try:
+            if identity.ray_address is not None:
+                access = _foreign_access(identity.ray_address)
+            else:
+                access = self._supervised_access(identity)
             return self._take_part(identity, access)
-        except ErayError as exc:
-            self._give_up(access, exc)
+        except BaseException as exc:
+            self._give_up(exc)
             raise
 
     def _supervised_access(self, identity: Identity) -> Access:
@@ -80,11 +87,8 @@ class Join:
             assert identity.socket_path is not None
             node = self._site.slurm.node_name or socket.gethostname()
             link = open_link(identity.socket_path, node)
-        try:
-            return self._hear(identity, link, node)
-        except ErayError as exc:
-            link.leave_failed(str(exc), exc.exit_code)
-            raise
+        self._link = link
+        return self._hear(identity, link, node)
 
     def _hear(self, identity: Identity, link: Link, node: str) -> Access:
         from eray._ray import attach
@@ -93,17 +97,18 @@ class Join:
         hello: dict[str, Any] = {"world": identity.world, "process_index": identity.process_index}
         hello |= {"process_count": identity.process_count, "indexes_on_node": identity.indexes_on_node}
         link.send({"type": "hello", **hello})
-        deadline = Deadline.after(self._cluster_timeout_s, now=clock.monotonic())
+        # The head's own deadline comes first: it can name the node that is missing.
+        deadline = Deadline.after(self._cluster_timeout_s + HEAD_FIRST_S, now=clock.monotonic())
         welcome = await_word(link, "welcome", node, deadline, _say)
         likely = driver_variables(welcome["auth"], welcome["token_path"])
         imported_with = likely if attach.load(self._environ, likely) else None
         ready = await_word(link, "ready", node, deadline, _say)
-        self._link = link
         link.watch(self._on_message, self._on_lost)
         variables = driver_variables(ready["auth"], ready["token_path"])
         self._environ.update(variables)
         attach.attach(ready["gcs_address"], node=node, up_to_date=variables == imported_with)
-        return Access(ready["node"], welcome["place"], welcome["purpose"], link)
+        stays = welcome["purpose"] == "tasks" and welcome["is_head"]
+        return Access(ready["node"], welcome["place"], stays, link)
 
     def _take_part(self, identity: Identity, access: Access) -> Connection:
         from eray._ray import attach
@@ -115,8 +120,12 @@ class Join:
                 str(access.node["name"]), "the cluster has no coordinator", "see the log of eray on the head node"
             )
         client = CoordinatorClient(handle)
+        if self._jax is not None:
+            self._jax.load()  # before the others wait for this process in JAX, which aborts at its own timeout
         deadline = Deadline.after(self._join_timeout_s, now=clock.monotonic())
-        answer = client.join(self._request(identity, access), timeout_s=self._join_timeout_s, progress=_say)
+        answer = client.join(
+            join_request(self._site, identity, access.node, access.place), timeout_s=self._join_timeout_s, progress=_say
+        )
         if access.link is not None:
             member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
             access.link.send({"type": "member", **member})
@@ -130,7 +139,7 @@ class Join:
             device_rule=answer.device_rule,
             coordinator_address=address,
             node=access.node | {"node_rank": answer.node_rank},
-            stays_until_all_left=answer.process_index == 0 or _is_on_head(access),
+            stays_until_all_left=answer.process_index == 0 or access.outlives_others,
             drain_timeout_s=self._site.settings.drain_timeout_s,
             alone=self._alone,
         )
@@ -142,33 +151,6 @@ class Join:
             detach_ray=attach.detach if self._owns_ray else _nothing,
         )
         return self._connection
-
-    def _request(self, identity: Identity, access: Access) -> dict[str, Any]:
-        settings, slurm, hardware = self._site.settings, self._site.slurm, read_hardware()
-        all_known = bool(slurm.visible) and hardware.uuids and len(slurm.visible or ()) == hardware.count
-        facts = {
-            "node": access.node["name"],
-            "node_rank": access.node.get("node_rank"),
-            "hostname": socket.gethostname(),
-            "local_index": access.place.get("local_index", identity.local_index),
-            "local_count": access.place.get("local_count", identity.local_count),
-            "pid": os.getpid(),
-            "visible": slurm.visible,
-            "uuids": hardware.uuids if all_known else None,
-            "gpus_on_node": slurm.gpus_on_node,
-            "hardware_count": hardware.count,
-            "in_step": slurm.task is not None,
-            "override": settings.devices,
-            "expected_devices": settings.devices_per_process,
-        }
-        return {
-            "world": identity.world,
-            "generation": identity.generation,
-            "process_index": identity.process_index,
-            "process_count": identity.process_count,
-            "join_id": secrets.token_hex(8),
-            "facts": facts,
-        }
 
     def _start(
         self, client: "CoordinatorClient", world: str, answer: "JoinAnswer", access: Access, deadline: Deadline
@@ -197,13 +179,21 @@ class Join:
         )
         return address
 
-    def _give_up(self, access: Access, error: ErayError) -> None:
+    def _give_up(self, error: BaseException) -> None:
+        """Leave nothing of this join behind, and tell the others why."""
         from eray._ray import attach
 
+        self._gave_up = True
         if self._owns_ray:
             attach.detach()
-        if access.link is not None:
-            access.link.leave_failed(str(error), error.exit_code)
+        if self._link is None:
+            return
+        if self._alone or isinstance(error, DuplicateProcessError | StaleGenerationError):
+            self._link.leave()  # the world is none the worse for it
+        elif isinstance(error, ErayError):
+            self._link.leave_failed(str(error), error.exit_code)
+        else:
+            self._link.leave_failed(f"{self._who}: {describe(error)}", JoinError.exit_code)
 
     def _on_message(self, message: dict[str, Any]) -> None:
         if message["type"] == "progress":
@@ -212,6 +202,8 @@ class Join:
             self._fail(str(message["cause"]), int(message["code"]))
 
     def _on_lost(self) -> None:
+        if self._gave_up:
+            return
         if self._connection is not None:
             self._connection.on_lost()
         else:
@@ -220,7 +212,7 @@ class Join:
     def _fail(self, cause: str, code: int) -> None:
         if self._connection is not None:
             self._connection.on_failed(cause, code)
-        elif not self._alone:  # JAX's start cannot be interrupted otherwise (FACTS J1)
+        elif not self._alone and not self._gave_up:  # JAX's start cannot be interrupted otherwise (FACTS J1)
             _say(f"this process leaves: {cause}")
             sys.stdout.flush()
             if self._link is not None:
@@ -231,11 +223,12 @@ class Join:
 def _foreign_access(ray_address: str) -> Access:
     from eray._ray import foreign
 
-    return Access(foreign.attach(ray_address or None)[1], {}, "foreign", None)
+    return Access(foreign.attach(ray_address or None)[1], {}, False, None)
 
 
-def _is_on_head(access: Access) -> bool:
-    return access.purpose == "tasks" and access.node.get("node_rank") == 0
+def _is_interactive() -> bool:
+    """Tell whether a person sits at this process: a notebook's kernel or a prompt is not ended under them."""
+    return hasattr(sys, "ps1") or "ipykernel" in sys.modules
 
 
 def _nothing() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -10,14 +11,14 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from eray import errors
 from eray._core.nodespec import NodeSpec
 from eray._core.timing import Deadline
 from eray._io import clock, files
 from eray._io.link import Link
-from eray.errors import ClusterError, ClusterLostError, ErayError, NodesMissingError
+from eray.errors import ClusterError, ClusterLostError, NodesMissingError, error_of
 
 SPAWN_LOCK = "spawn.lock"
+STUCK = "see whether name resolution or a file system hangs on that node, and its messages above"
 
 
 def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | None, timeout_s: float) -> Link:
@@ -29,20 +30,24 @@ def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | Non
         ErayError: what the supervisor says that it cannot serve for.
         ClusterError: it does not answer in time.
     """
-    files.private_directory(spec.run_dir, spec.tmpdir)
-    if (link := _find(spec)) is not None:
-        return link
-    lock = FileLock(os.path.join(spec.run_dir, SPAWN_LOCK), mode=0o600)
-    try:
-        with lock.acquire(timeout=timeout_s):
-            if (link := _find(spec)) is not None:
+    deadline = Deadline.after(timeout_s, now=clock.monotonic())
+    while True:
+        files.private_directory(spec.run_dir, spec.tmpdir)
+        if (link := _find(spec)) is not None:
+            return link
+        lock = FileLock(os.path.join(spec.run_dir, SPAWN_LOCK), mode=0o600)
+        try:
+            with lock.acquire(timeout=deadline.remaining_s(clock.monotonic())):
+                if (link := _find(spec)) is None:
+                    _start(spec, environ, cpus, deadline)
+                    link = open_link(spec.socket_path, spec.node)
                 return link
-            _start(spec, environ, cpus)
-            return open_link(spec.socket_path, spec.node)
-    except Timeout:
-        raise ClusterLostError(
-            spec.node, f"another process starts this node's supervisor since {timeout_s:g} s", "look at its output"
-        ) from None
+        except FileNotFoundError:
+            continue  # a supervisor that ended removed the directory while we waited
+        except Timeout:
+            raise ClusterLostError(
+                spec.node, f"another process starts this node's supervisor since {timeout_s:g} s", "look at its output"
+            ) from None
 
 
 def _find(spec: NodeSpec) -> Link | None:
@@ -85,19 +90,12 @@ def await_word(link: Link, kind: str, node: str, deadline: Deadline, progress: C
     raise NodesMissingError(node, 1, deadline.timeout_s, "bring its cluster up")
 
 
-def error_of(data: Mapping[str, Any]) -> ErayError:
-    """Return the error that came as data."""
-    kind = getattr(errors, str(data["type"]), ErayError)
-    error: ErayError = kind(*data["args"])
-    return error
-
-
-def _start(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | None) -> None:
+def _start(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | None, deadline: Deadline) -> None:
     before = os.sched_getaffinity(0)
     _set_affinity(cpus or frozenset(range(os.cpu_count() or 1)))
     try:
         child = subprocess.Popen(
-            [sys.executable, "-m", "eray", "node"],
+            [sys.executable, "-P", "-m", "eray", "node"],
             env=dict(environ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -110,12 +108,30 @@ def _start(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | No
     with child.stdin, child.stdout:
         child.stdin.write(spec.to_json().encode())
         child.stdin.close()
-        answer = child.stdout.readline()
-    said: dict[str, Any] = json.loads(answer) if answer else {}
+        said = _answer(child.stdout.fileno(), deadline)
+    if said is None:
+        child.kill()
+        raise ClusterLostError(spec.node, f"`eray node` does not listen after {deadline.timeout_s:g} s", STUCK)
     if said.get("error"):
         raise error_of(said["error"])
     if not said.get("listening"):
         raise ClusterLostError(spec.node, f"`eray node` ended with code {child.wait()}", "see its message above")
+
+
+def _answer(descriptor: int, deadline: Deadline) -> dict[str, Any] | None:
+    """Return the supervisor's first word, empty when it ended without one, None when the time is over."""
+    text = b""
+    while True:
+        *lines, text = text.split(b"\n")
+        for line in lines:
+            with suppress(ValueError):  # a line of somebody else's, as of a sitecustomize that prints
+                if isinstance(said := json.loads(line), dict):
+                    return said
+        if not select.select([descriptor], [], [], deadline.remaining_s(clock.monotonic()))[0]:
+            return None
+        if not (data := os.read(descriptor, 65_536)):
+            return {}
+        text += data
 
 
 def _set_affinity(cpus: frozenset[int] | set[int]) -> None:

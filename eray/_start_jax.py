@@ -15,8 +15,9 @@ from eray.errors import JaxMismatchError, JoinTimeoutError
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient, JoinAnswer
 
-JAX_START_S = 60.0
-"""JAX's own timeout: it aborts the process, so that all that can be found out before is."""
+JAX_LATER_S = 30.0
+"""How much later than ours JAX's own deadline is: it aborts the process, in words that name nobody (FACTS J1)."""
+DIAL_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class JaxStart:
             runtime.require_untouched()
         self._loading = runtime.JaxImport()
 
+    def load(self) -> None:
+        """Wait until JAX is imported, and raise what that raised."""
+        self._loading.wait()
+
     def run(self, start: Start, client: "CoordinatorClient", answer: "JoinAnswer", deadline: Deadline) -> str:
         """Start ``jax.distributed``, and return the address of its coordination service when JAX is as planned.
 
@@ -57,7 +62,6 @@ class JaxStart:
             JoinTimeoutError: process 0 does not answer.
         """
         runtime = self._runtime
-        self._loading.wait()
         if answer.device_rule == "none" and start.in_step:
             self._keep_off_accelerators(start)
         reserved = None
@@ -72,7 +76,7 @@ class JaxStart:
             process_count=answer.process_count,
             process_index=answer.process_index,
             local_device_ids=answer.local_device_ids,
-            timeout_s=min(deadline.remaining_s(clock.monotonic()), JAX_START_S),
+            timeout_s=deadline.remaining_s(clock.monotonic()) + JAX_LATER_S,
             bind_ipv4=reserved is not None and reserved.family == socket.AF_INET,
             environ=start.environ,
             proxies_off=net.without_proxies(start.environ, [address.rpartition(":")[0].strip("[]")]),
@@ -93,7 +97,7 @@ class JaxStart:
         address = client.await_address(
             start.world, answer.generation, answer.process_index, timeout_s=remaining_s, progress=start.say
         )
-        _dial(address, start.world, deadline)
+        _dial(address, start.world, Deadline.after(min(remaining_s, DIAL_S), now=clock.monotonic()))
         return address
 
     def _check(self, start: Start, client: "CoordinatorClient", answer: "JoinAnswer") -> None:

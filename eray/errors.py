@@ -41,7 +41,8 @@ The number is the exit code of a command that ends with the error. Data stands i
 ``__init__`` does not).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class ErayError(Exception):
@@ -124,8 +125,8 @@ class ForeignLauncherError(ConfigurationError):
 
     def __str__(self) -> str:
         return (
-            f"{self.launcher} started this process inside a Slurm step: {self.reason}; use `srun python …`, "
-            "or set ERAY_WORLD, ERAY_PROCESS_INDEX and ERAY_PROCESS_COUNT for each process"
+            f"{self.launcher} started this process inside a Slurm step: {self.reason}; start it by `srun python …` or "
+            "`eray run -- python …` instead"
         )
 
 
@@ -364,3 +365,16 @@ class WorldFailedError(JoinError):
 
     def __str__(self) -> str:
         return f"world {self.world!r} (generation {self.generation}) failed: {self.cause}"
+
+
+def error_data(error: ErayError) -> dict[str, Any]:
+    """Return an error as JSON types: the name of its class and its args."""
+    return {"type": type(error).__name__, "args": list(error.args)}
+
+
+def error_of(data: Mapping[str, Any]) -> ErayError:
+    """Return the error that came as data; one of a class that is not here is an ErayError with its words."""
+    kind = globals().get(str(data["type"]))
+    if isinstance(kind, type) and issubclass(kind, ErayError):
+        return kind(*data["args"])
+    return ErayError(*data["args"])

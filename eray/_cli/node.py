@@ -8,7 +8,7 @@ from collections.abc import Mapping, MutableMapping
 
 from eray._bringup import ray_environment
 from eray._core.nodespec import NodeSpec
-from eray.errors import ErayError, UsageError
+from eray.errors import ErayError, UsageError, error_data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     try:
         code = supervise(spec, environ, ray_environment(environ), listening=lambda: _answer({"listening": True}))
     except ErayError as exc:
-        _answer({"error": {"type": type(exc).__name__, "args": list(exc.args)}})  # unheard where it listened before
+        _answer({"error": error_data(exc)})  # unheard where it listened before
         code = exc.exit_code
     sys.stderr.flush()
     os._exit(code)

@@ -23,7 +23,7 @@ def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry
 
     The step gets a random ERAY_SECRET where none is set, so that nodes need no common home.
     """
-    argv = [sys.executable, "-m", "eray", name, LED, *words]
+    argv = [sys.executable, "-P", "-m", "eray", name, LED, *words]
     command = step_command(read_allocation(environ), argv, environ)
     if dry_run:
         print(command)
@@ -76,6 +76,8 @@ def _relayed(child: "subprocess.Popen[bytes]") -> Iterator[None]:
             os.write(child.stdin.fileno(), b"%d\n" % number)
 
     before = {number: signal.signal(number, relay) for number in RELAYED}
+    for number in (signal.SIGUSR1, signal.SIGUSR2):  # srun passes these on by itself
+        before[number] = signal.signal(number, lambda number, _: child.send_signal(number))
     try:
         yield
     finally:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from eray._core.devices import NodeView, ProcessView, plan_node
 from eray._core.topology import Node
-from eray._core.world import Facts, Failure, Member, Place, WorldState, error_data, failed
-from eray.errors import ConfigurationError, WorldContradictionError
+from eray._core.world import Facts, Failure, Member, Place, WorldState, failed
+from eray.errors import ConfigurationError, WorldContradictionError, error_data
 
 Indexed = tuple[int, Facts]  # process_index, facts
 

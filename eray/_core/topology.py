@@ -3,24 +3,13 @@
 All are frozen, ignore fields that a newer eray may add, and turn into JSON types and back without loss.
 """
 
-from enum import StrEnum
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from eray._core.phase import Phase as Phase
+
 API_VERSION = 1
-
-
-class Phase(StrEnum):
-    """How far a world has come. Computed from what its processes reported, never stored."""
-
-    FORMING = "forming"
-    PLANNED = "planned"
-    PUBLISHED = "published"
-    RUNNING = "running"
-    DRAINING = "draining"
-    CLOSED = "closed"
-    FAILED = "failed"
 
 
 class Model(BaseModel):

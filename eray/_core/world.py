@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from eray._core.barriers import Barriers
 from eray._core.topology import Model, Phase
-from eray.errors import ErayError, NotJoinedError, StaleGenerationError
+from eray.errors import NotJoinedError, StaleGenerationError
 
 
 class Stage(IntEnum):
@@ -218,8 +218,3 @@ def member_of(world: WorldState | None, name: str, generation: int, process_inde
     if member is None:
         raise NotJoinedError(name, process_index, generation, f"the world has {world.process_count} processes")
     return world, member
-
-
-def error_data(error: ErayError) -> dict[str, Any]:
-    """Return an error as JSON types: the name of its class and its args."""
-    return {"type": type(error).__name__, "args": list(error.args)}

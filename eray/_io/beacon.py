@@ -23,6 +23,7 @@ from eray.errors import BeaconError, ChannelClosed
 ATTEMPT_S = 1.0  # a stranger on a candidate port costs no more
 GREETING_S = 5.0  # the server's patience with a connection that has not proved itself
 RESOLVE_S = 5.0
+CUT_SHORT = (Found.UNRESOLVED, Found.UNREACHABLE, Found.SILENT)  # what a look that has no time finds
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 PROGRESS_S = 10.0
 NONCE_BYTES = 32
@@ -47,10 +48,14 @@ class BeaconServer:
         self._listener = await asyncio.start_server(self._connected, host, port, backlog=BACKLOG)
         self.port = self._listener.sockets[0].getsockname()[1]
 
-    async def close(self) -> None:
-        """Stop listening, cancel the handlers and close their channels. A second call does nothing."""
+    def refuse(self) -> None:
+        """Stop listening; who is connected stays."""
         if self._listener is not None:
             self._listener.close()
+
+    async def close(self) -> None:
+        """Stop listening, cancel the handlers and close their channels. A second call does nothing."""
+        self.refuse()
         tasks = self._tasks - {asyncio.current_task()}  # a handler may close the beacon
         for task in tasks:
             task.cancel()
@@ -107,12 +112,13 @@ async def listen(
             if exc.errno in (errno.EADDRINUSE, errno.EACCES):
                 continue
             remedy = "set ERAY_INTERFACE, or ERAY_HEAD where this is not the head"
-            raise BeaconError(host, f"cannot listen on {host}: {exc.strerror or exc}", remedy) from exc
+            here = host or "any address"
+            raise BeaconError(host or "head", f"cannot listen on {here}: {exc.strerror or exc}", remedy) from exc
         _log.info("beacon of cluster %s listens on %s port %s", key, host, server.port)
         return server
     busy = ", ".join(map(str, ports))
     raise BeaconError(
-        host, f"all ports of the beacon are busy ({busy})", "set ERAY_PORT_RANGE to a range with free ports"
+        host or "head", f"all ports of the beacon are busy ({busy})", "set ERAY_PORT_RANGE to a range with free ports"
     )
 
 
@@ -156,7 +162,7 @@ async def dial(
 async def _round(search: Search, ports: Sequence[int], credentials: Credentials, deadline: float) -> Channel | None:
     addresses = [(host, address) for host in search.hosts for address in await _resolve(host, deadline)]
     for host in set(search.hosts) - {host for host, _ in addresses}:
-        search.note(host, None, Found.UNRESOLVED)
+        _note(search, deadline, host, None, HandshakeError(Found.UNRESOLVED))
     for port in ports:
         for host, address in addresses:
             left = deadline - clock.monotonic()
@@ -165,8 +171,14 @@ async def _round(search: Search, ports: Sequence[int], credentials: Credentials,
             try:
                 return await _attempt(address, port, credentials, search.node, host, min(ATTEMPT_S, left))
             except HandshakeError as exc:
-                search.note(host, port, exc.found, exc.detail)
+                _note(search, deadline, host, port, exc)
     return None
+
+
+def _note(search: Search, deadline: float, host: str, port: int | None, exc: HandshakeError) -> None:
+    """Keep what was found, unless our own deadline cut the look short: what an earlier one found says more."""
+    if clock.monotonic() < deadline or exc.found not in CUT_SHORT or not search.knows(host):
+        search.note(host, port, exc.found, exc.detail)
 
 
 async def _resolve(host: str, deadline: float) -> list[str]:

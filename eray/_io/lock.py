@@ -6,10 +6,10 @@ from types import TracebackType
 from filelock import FileLock, Timeout
 
 from eray._io import files, process
+from eray._io.guard import HOLDER_NAME
 from eray.errors import DirectoryError, NodeLockedError
 
 LOCK_NAME = "node.lock"
-HOLDER_NAME = "node.pid"
 
 
 class NodeLock:
@@ -29,12 +29,15 @@ class NodeLock:
         Raises:
             NodeLockedError: another process, which it names, still holds it after ``wait_s``.
             DirectoryError: the run directory is not there, not safe, or not writable.
+            FileNotFoundError: the holder removed the run directory when it ended; make it anew and come again.
         """
         files.check_private(os.path.dirname(self.path))  # filelock would make a directory that is not there
         try:
             self._lock.acquire(timeout=wait_s)
         except Timeout:
             raise NodeLockedError(self.path, self._holder_words()) from None
+        except FileNotFoundError:
+            raise
         except OSError as exc:
             remedy = "set ERAY_TMPDIR to a directory of yours on a local disk with free space"
             raise DirectoryError(self.path, f"cannot be locked ({exc.strerror or exc})", remedy) from exc

@@ -75,26 +75,29 @@ def spawn(
 def terminate(process: subprocess.Popen[bytes], grace_s: float) -> int:
     """End a process of ``spawn`` and all it started: SIGTERM to its group, after ``grace_s`` SIGKILL to what is left.
 
-    Returns its return code (negative for a signal). Blocks for ``grace_s`` and a little more at most.
+    Without a grace there is no SIGTERM. Returns its return code (negative for a signal) when all are dead. Blocks for
+    ``grace_s`` and a little more at most.
     """
     family = {row.identity for row in _family(process)}
-    if process.poll() is None:
+    if grace_s and process.poll() is None:
         _signal_group(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace_s)
-    kill_family(process, family)
+    killed = kill_family(process, family)
     with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel itself holds it: the signal is on its way
         process.wait(5.0)
+    wait_gone(killed | kill_family(process), 5.0)  # once more: one of them may have started another meanwhile
     return -signal.SIGKILL if process.returncode is None else process.returncode
 
 
-def kill_family(process: subprocess.Popen[bytes], known: Iterable[Identity] = ()) -> None:
-    """SIGKILL a process of ``spawn``, its descendants, the rest of its session, and ``known``, where still alive."""
+def kill_family(process: subprocess.Popen[bytes], known: Iterable[Identity] = ()) -> set[Identity]:
+    """SIGKILL a process of ``spawn``, its descendants, the rest of its session, and ``known``; return the others."""
     pending = set(known) | {row.identity for row in _family(process)}
     if process.poll() is None:
         _signal_group(process.pid, signal.SIGKILL)
     for each in pending:
         kill(each, signal.SIGKILL)
+    return pending
 
 
 def kill(identity: Identity, number: int) -> bool:

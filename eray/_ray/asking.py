@@ -11,11 +11,10 @@ from typing import Any
 import ray
 import ray.exceptions
 
-from eray import errors
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._core.timing import Backoff, Deadline
 from eray._io import clock
-from eray.errors import ClusterLostError, ErayError
+from eray.errors import ClusterLostError, error_of
 
 Answer = Mapping[str, Any]
 Call = Callable[[Any, str, Sequence[Any], float], Answer]
@@ -62,12 +61,6 @@ def ask(handle: Any, call: Call, method: str, args: Sequence[Any], timeout_s: fl
     if answer.get("error"):
         raise error_of(answer["error"])
     return answer
-
-
-def error_of(data: Mapping[str, Any]) -> ErayError:
-    """Return the error that the coordinator sent as data."""
-    kind = getattr(errors, str(data["type"]), ErayError)
-    return kind(*data["args"]) if issubclass(kind, ErayError) else ErayError(*data["args"])
 
 
 def _require_ray() -> None:

@@ -30,6 +30,8 @@ class BringUp:
         self._started: set[int] = set()
         self._up: dict[int, dict[str, Any]] = {}
         self.ready: set[int] = set()
+        self._told: set[int] = set()
+        self._all_told = False
         self.has_coordinator = asyncio.Event()
 
     def start(self, report: NodeReport) -> None:
@@ -43,6 +45,13 @@ class BringUp:
         elif rank == 0 or self._gcs_address is not None:
             self._started.add(rank)
             self._nodes.send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
+
+    def forget(self, rank: int) -> None:
+        """Forget a node whose supervisor is gone; a new one of it starts from the beginning."""
+        self._started.discard(rank)
+        self._told.discard(rank)
+        self._up.pop(rank, None)
+        self.ready.discard(rank)
 
     def gcs_is_up(self, address: str) -> None:
         """Take the address of GCS, and start the nodes that reported before it was there."""
@@ -64,8 +73,10 @@ class BringUp:
             self.ready.add(each)
             await in_daemon_thread(self._driver.add_node, self._up[each])
             self._nodes.send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._up[each]})
-        if len(self.ready) == len(self._spec.nodes):
-            await self._all_ready()
+            self._told.add(each)
+        if len(self._told) == len(self._spec.nodes) and not self._all_told:
+            self._all_told = True
+            await self._tell_people()
 
     async def tell_layout(self, served: Mapping[int, Message]) -> None:
         """Tell which task is on which node, as soon as that is known; for messages only."""
@@ -80,9 +91,9 @@ class BringUp:
         self._nodes.send(rank, {"type": "ready", **(self._driver.shared or {}), "node": node})
         self.has_coordinator.set()
 
-    async def _all_ready(self) -> None:
+    async def _tell_people(self) -> None:
         logger.info("all nodes are ready")
-        if self._spec.job is not None:
-            await in_daemon_thread(self._driver.publish, list(self._up.values()))
         if self._spec.purpose == "up":
             print(self._driver.exports(), flush=True)
+        if self._spec.job is not None:
+            await in_daemon_thread(self._driver.publish, list(self._up.values()))

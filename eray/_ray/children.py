@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from eray._io import process
+from eray._io import guard, process
 
 TAIL_LINES = 15
 CHUNK = 65_536
+DRAIN_S = 0.2
 
 Ended = Callable[[int, int, int, str], None]
 """Called with (process_index, pid, return code, last lines)."""
@@ -25,6 +26,8 @@ class Child:
 
     process_index: int
     process: asyncio.subprocess.Process
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
 
 
@@ -35,6 +38,7 @@ class Children:
         """``ended`` is called when one has ended, ``started`` with the pid of each that was started."""
         self._ended, self._started = ended, started
         self._children: dict[int, Child] = {}
+        self._leaders: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -44,56 +48,73 @@ class Children:
 
     async def start(self, process_index: int, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Start one process in a session of its own, with no input; raises OSError where that is not possible."""
-        started = await asyncio.create_subprocess_exec(
-            *argv,
-            env=dict(env),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-        child = Child(process_index, started)
+        out, err = os.pipe(), os.pipe()
+        try:
+            # Pipes of our own: asyncio would not tell the end of a process while a grandchild holds its pipes open.
+            started = await asyncio.create_subprocess_exec(
+                *argv,
+                env=dict(env),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out[1],
+                stderr=err[1],
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(out[0])
+            os.close(err[0])
+            raise
+        finally:
+            os.close(out[1])
+            os.close(err[1])
+        child = Child(process_index, started, await _reader(out[0]), await _reader(err[0]))
         self._children[process_index] = child
+        self._leaders[started.pid] = process.start_time(started.pid) or 0
         self._started(started.pid)
         task = asyncio.create_task(self._follow(child))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self, leave_s: float, grace_s: float) -> None:
-        """End them and what they started: SIGTERM after ``leave_s``, SIGKILL ``grace_s`` later."""
+        """End them and what they started: SIGTERM after ``leave_s``, SIGKILL ``grace_s`` later.
+
+        What processes that ended before left behind in their sessions is killed as well.
+        """
         if leave_s and self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=leave_s)
-        families = [each for child in self._children.values() for each in process.descendants(child.process.pid)]
-        self._signal(signal.SIGTERM)
+        family = guard.family(self._leaders, {})
+        self.signal(signal.SIGTERM)
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=grace_s)
-        self._signal(signal.SIGKILL)
-        for each in families:
-            process.kill(each, signal.SIGKILL)
+        for pid, started in guard.family(self._leaders, family).items():
+            process.kill(process.Identity(pid, started), signal.SIGKILL)
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=1.0)
 
-    def _signal(self, number: int) -> None:
+    def signal(self, number: int) -> None:
+        """Send a signal to each of them and to what stayed in their process groups."""
         for child in self._children.values():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.process.pid, number)
 
     async def _follow(self, child: Child) -> None:
-        assert child.process.stdout is not None
-        assert child.process.stderr is not None
         prefix = f"[{child.process_index}] ".encode()
         pumps = asyncio.gather(
-            _pump(child.process.stdout, sys.stdout.buffer, prefix, child.tail),
-            _pump(child.process.stderr, sys.stderr.buffer, prefix, child.tail),
+            _pump(child.stdout, sys.stdout.buffer, prefix, child.tail),
+            _pump(child.stderr, sys.stderr.buffer, prefix, child.tail),
         )
         code = await child.process.wait()
-        with contextlib.suppress(
-            TimeoutError
-        ):  # a grandchild may hold the pipes open: the process has ended all the same
-            async with asyncio.timeout(0.5):
-                await pumps
+        with contextlib.suppress(TimeoutError):  # a grandchild holds the pipes open: this process has ended
+            async with asyncio.timeout(DRAIN_S):
+                await asyncio.shield(pumps)
         self._children.pop(child.process_index, None)
         self._ended(child.process_index, child.process.pid, code, "\n".join(child.tail))
+
+
+async def _reader(descriptor: int) -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(CHUNK)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0))
+    return reader
 
 
 async def _pump(reader: asyncio.StreamReader, sink: BinaryIO, prefix: bytes, tail: deque[str]) -> None:
@@ -106,9 +127,7 @@ async def _pump(reader: asyncio.StreamReader, sink: BinaryIO, prefix: bytes, tai
             rest = b""
         if lines:
             tail.extend(line.decode(errors="replace")[:500] for line in lines)
-            with contextlib.suppress(
-                OSError, ValueError
-            ):  # our own output is gone: that is no reason to stop the world
+            with contextlib.suppress(OSError, ValueError):  # our own output is gone: no reason to stop the world
                 sink.write(b"".join(prefix + line + b"\n" for line in lines))
                 sink.flush()
         if not data:

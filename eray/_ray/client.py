@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from eray._core.missing import name_missing
 from eray._core.timing import Deadline
 from eray._io import clock
-from eray._ray.asking import Answer, Call, ask, error_of, ray_call
+from eray._ray.asking import Answer, Call, ask, ray_call
 from eray._ray.asking import find_coordinator as find_coordinator
-from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError
+from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError, error_of
 
 if TYPE_CHECKING:
     from eray._core.topology import Node, Topology

@@ -60,6 +60,12 @@ class Clients:
         """Whether nobody is connected but those who said that they leave."""
         return all(client.left for client in self.connected)
 
+    def has_other(self, gone: Client) -> bool:
+        """Tell whether a process that is gone only claimed the place that another one, still here, has joined."""
+        place = (gone.hello.get("world"), gone.hello.get("process_index"))
+        others = (each.place for each in self.connected if each is not gone and each.place is not None)
+        return gone.place is None and any((world, index) == place for world, _, index in others)
+
     def broadcast(self, message: Message) -> None:
         """Send one message to every process of this node."""
         for client in self.connected:

@@ -25,7 +25,7 @@ def start_command(
         gcs_address: where the head's GCS listens, None for the head itself.
         object_store_bytes: size of the object store; what is left of the node's memory is for tasks.
     """
-    argv = [sys.executable, "-m", "eray._ray.ray_start", "start", "--block", "--log-color=false"]
+    argv = [sys.executable, "-P", "-m", "eray._ray.ray_start", "start", "--block", "--log-color=false"]
     argv += ["--disable-usage-stats"]
     if gcs_address is None:
         argv += ["--head", "--port=0", f"--dashboard-host={address if spec.auth == 'token' else '127.0.0.1'}"]

@@ -17,10 +17,10 @@ from eray._core import answers, events
 from eray._core.answers import Answer
 from eray._core.rendezvous import State, apply, milestone
 from eray._core.topology import API_VERSION, Node
-from eray._core.world import JoinRequest, Stage, error_data
+from eray._core.world import JoinRequest, Stage
 from eray._io import clock
 from eray._ray.snapshot import Snapshot
-from eray.errors import ErayError, UsageError
+from eray.errors import ErayError, UsageError, error_data
 
 logger = logging.getLogger(__name__)
 

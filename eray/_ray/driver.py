@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import platform
+import shlex
 import threading
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
@@ -115,7 +116,7 @@ class HeadDriver:
         variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
         if self._dashboard_url:
             variables["RAY_API_SERVER_ADDRESS"] = f"http://{self._dashboard_url}"
-        return "\n".join(f"export {name}={value}" for name, value in variables.items())
+        return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
     def add_node(self, node: Mapping[str, Any]) -> None:
         """Tell the coordinator of a node whose Ray is up."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from eray import errors
 from eray._core.missing import name_missing
 from eray._core.nodespec import NodeSpec
 from eray._core.outcome import Outcome
+from eray._core.phase import COMPLETE
 from eray._core.rollcall import NodeReport
 from eray._core.timing import Deadline
 from eray._io import clock
@@ -23,7 +23,7 @@ from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
 from eray._ray.notices import fault, say
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError
+from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, error_data, error_of
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,7 @@ LEAVE_S = 4.0
 DETACH_S = 2.0
 WAITING_S = 10.0
 """How often it is said which nodes are awaited."""
+CULPRIT_S = 9.0
 HEAR_S = 5.0
 """How long processes that were told of a failure may take to end by themselves."""
 
@@ -53,6 +54,7 @@ class Head:
         self._complete = False
         self._served: dict[int, Message] = {}
         self._idle: set[int] = set()
+        self._phases: dict[str, str] = {}
         self._outcome = Outcome(set(range(spec.world.process_count)) if spec.world else set())
         self._result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -70,6 +72,8 @@ class Head:
             self._spawn(self._watch_roll_call())
             self._spawn(self._watch_worlds())
             code = await self._result
+            if server is not None:
+                server.refuse()
             await self._take_down()
         finally:
             await self._cancel_tasks()
@@ -93,7 +97,7 @@ class Head:
         elif kind == "ray-lost":
             self._fail(message["reason"], ClusterError.exit_code)
         elif kind == "error":
-            self._fail_with(getattr(errors, message["error"]["type"])(*message["error"]["args"]))
+            self._fail_with(error_of(message["error"]))
         elif kind == "child-ended":
             self._child_ended(message)
         elif kind == "process-failed":
@@ -120,10 +124,10 @@ class Head:
             self._complete = True
             logger.info("roll-call complete")
             if world is not None:
-                layout = world.layout(self._spec.nodes)
-                self._nodes.broadcast({"type": "start-processes", "generation": 1, "layout": layout})
+                self._nodes.broadcast({"type": "start-processes", "generation": 1})
 
     def _node_lost(self, rank: int, name: str) -> None:
+        self._bring_up.forget(rank)
         if rank not in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
             where = f"node {name} ({self._processes_on(rank)})"
             self._fail(f"{where} is lost: its supervisor does not answer any more", ClusterError.exit_code)
@@ -141,22 +145,24 @@ class Head:
             await asyncio.sleep(min(deadline.remaining_s(clock.monotonic()), WAITING_S))
             if self._nodes.roll.missing:
                 say(f"waiting for {', '.join(self._nodes.roll.missing[:20])} to report to the head")
+        if self._spec.purpose == "tasks" and self._phases and set(self._phases.values()) <= COMPLETE:
+            return  # worlds of some of the step's tasks: they have all that they need
         if (overdue := self._nodes.overdue(self._bring_up.ready)) is not None:
             self._fail_with(overdue)
 
     async def _watch_worlds(self) -> None:
-        version, phases = 0, dict[str, tuple[int, str]]()
+        version = 0
         await self._bring_up.has_coordinator.wait()
         while True:
             answer = await self._driver.watch(version)
             version = int(answer["version"])
             for world in answer["worlds"]:
-                name, phase = world["name"], (world["generation"], world["phase"])
-                if phases.get(name) != phase:
-                    phases[name] = phase
-                    logger.info("world %s generation %s is %s", name, *phase)
+                name, generation, phase = world["name"], world["generation"], world["phase"]
+                if self._phases.get(name) != phase:
+                    self._phases[name] = phase
+                    logger.info("world %s generation %s is %s", name, generation, phase)
                 if world["failure"] is not None and name in self._own_worlds:
-                    cause = f"world {name!r} (generation {world['generation']}) failed: {world['failure']}"
+                    cause = f"world {name!r} (generation {generation}) failed: {world['failure']}"
                     self._fail(cause, JoinError.exit_code, (world["failed"] or {}).get("process_index"))
 
     @property
@@ -197,7 +203,7 @@ class Head:
             self.finish(0)
 
     def _fail_with(self, error: ErayError) -> None:
-        self._fail(str(error), error.exit_code, error={"type": type(error).__name__, "args": list(error.args)})
+        self._fail(str(error), error.exit_code, error=error_data(error))
 
     def _fail(self, cause: str, code: int, culprit: int | None = None, error: Message | None = None) -> None:
         """Keep the first cause, tell everybody, and end unless the processes do so by themselves soon."""
@@ -205,7 +211,8 @@ class Head:
             return
         say(cause)
         self._tell_failure(code, error)
-        asyncio.get_running_loop().call_later(HEAR_S, self.finish, code)
+        own = culprit in self._outcome.running  # its code counts: it may take longer to end than the others
+        asyncio.get_running_loop().call_later(CULPRIT_S if own else HEAR_S, self.finish, code)
 
     def _tell_failure(self, code: int, error: Message | None = None) -> None:
         self._nodes.broadcast({"type": "failed", "cause": self._outcome.cause, "code": code, "error": error})

@@ -13,15 +13,25 @@ from eray._io.ward import Ward
 from eray._ray import home, job_home
 from eray._ray.driver import HeadDriver
 from eray._ray.head import Head
-from eray._ray.notices import say
+from eray._ray.notices import fault, say
 from eray._ray.signals import Signals
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import BeaconError, ClusterError, ClusterLostError, ErayError, NodeLockedError
+from eray.errors import (
+    BeaconError,
+    ChannelClosed,
+    ClusterError,
+    ClusterLostError,
+    ErayError,
+    NodeLockedError,
+    error_data,
+)
 
 logger = logging.getLogger(__name__)
 
 HEAD_ACTS_S = 3.0
 TELL_HEAD_S = 10.0
+KEEP_LOGS_S = 10.0
+POST_S = 2.0
 EXIT_CLUSTER = ClusterLostError.exit_code
 
 
@@ -48,9 +58,10 @@ def supervise(
     try:
         with home.prepare(spec):
             ward = Ward([spec.ray_dir, spec.run_dir])
-            code = asyncio.run(_serve(spec, environ, ray_environ, ward, listening, led=led))
-            ward.dismiss()
-            return code
+            try:
+                return asyncio.run(_serve(spec, environ, ray_environ, ward, listening, led=led))
+            finally:
+                ward.dismiss()
     except (BeaconError, NodeLockedError):
         raise  # the head cannot be told, or is another cluster's
     except ErayError as exc:
@@ -63,8 +74,7 @@ async def _tell_head(spec: NodeSpec, error: ErayError) -> None:
     """Tell the head why this node cannot take part, so that nobody waits for it."""
     with suppress(ClusterError):
         channel = await _dial(spec, TELL_HEAD_S, lambda text: None)
-        data = {"type": type(error).__name__, "args": list(error.args)}
-        await channel.send({"type": "error", "node": spec.node, "error": data})
+        await channel.send({"type": "error", "node": spec.node, "error": error_data(error)})
         await channel.close()
 
 
@@ -103,7 +113,9 @@ async def _serve(
             code = exc.exit_code
         finally:
             await supervisor.stop()
-            await asyncio.to_thread(_keep_logs, spec, code)
+            with suppress(TimeoutError):  # a home that hangs must not keep Ray's files, and us, here for ever
+                async with asyncio.timeout(KEEP_LOGS_S):
+                    await in_daemon_thread(_keep_logs, spec, code)
         return code
     finally:
         await asyncio.to_thread(home.clear, spec)
@@ -124,7 +136,7 @@ async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], 
         say("ERAY_AUTH=disabled: whoever reaches a port of this cluster can run programs in it as you")
     driver = HeadDriver(spec, supervisor.environ, attached=lambda: loop.call_soon_threadsafe(signals.heed))
     head = Head(spec, supervisor, driver)
-    signals = Signals(lambda number: head.finish(128 + number), led=led)
+    signals = Signals(lambda number: head.finish(128 + number), supervisor.forward, led=led)
     loading = asyncio.create_task(in_daemon_thread(driver.load))
     code = await head.run(listening)
     loading.cancel()
@@ -144,27 +156,36 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[]
         outbox.put_nowait({"type": "signal", "number": number})
         loop.call_later(HEAD_ACTS_S, lambda: None if stop.done() else stop.set_result(128 + number))
 
-    Signals(on_signal, led=led)
-    channel = await _dial(
-        spec, spec.cluster_timeout_s, lambda text: supervisor.handle({"type": "progress", "text": text})
+    Signals(on_signal, supervisor.forward, led=led)
+    dialling = asyncio.create_task(
+        _dial(spec, spec.cluster_timeout_s, lambda text: supervisor.handle({"type": "progress", "text": text}))
     )
+    await asyncio.wait({dialling, stop, supervisor.idle}, return_when=asyncio.FIRST_COMPLETED)
+    if not dialling.done():
+        dialling.cancel()
+        return int(stop.result()) if stop.done() else 0
+    channel = dialling.result()
     await channel.send(supervisor.report().to_dict())
     sender = asyncio.create_task(_post(channel, outbox))
     reader = asyncio.create_task(_obey(channel, supervisor))
     await asyncio.wait({sender, reader, stop, supervisor.idle}, return_when=asyncio.FIRST_COMPLETED)
     if supervisor.idle.done() and not reader.done():
-        await outbox.join()
+        posted = asyncio.create_task(outbox.join())
+        await asyncio.wait({posted, sender, reader}, timeout=POST_S, return_when=asyncio.FIRST_COMPLETED)
         await supervisor.stop()
         return 0
     sender.cancel()
-    reader.cancel()
     if stop.done():
         return int(stop.result())
-    if reader.done() and not reader.cancelled() and reader.exception() is None:
+    try:
+        await reader
         await supervisor.stop()
         await channel.close()  # the head waits for it: the node is clean now
         return 0
-    error = ClusterLostError(spec.nodes[0], "the head's supervisor is gone", "see the first error of this job")
+    except ChannelClosed:
+        error = ClusterLostError(spec.nodes[0], "the head's supervisor is gone", "see the first error of this job")
+    except Exception as exc:
+        error = fault(spec.node, exc)
     supervisor.fail(error)
     return error.exit_code
 

@@ -9,7 +9,7 @@ from eray._core.rollcall import NodeReport, RollCall
 from eray._io import beacon, clock
 from eray._io.channel import Channel
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import NodesMissingError
+from eray.errors import ErayError, NodesMissingError
 
 Task = Coroutine[Any, Any, None]
 
@@ -41,7 +41,8 @@ class Nodes:
         """Open the beacon for the other nodes, and report for this one."""
         spec = self._spec
         credentials = {"token": spec.token, "fingerprint": spec.fingerprint, "key": spec.key}
-        return await beacon.listen(self._supervisor.address, spec.ports, **credentials, handler=self._serve)
+        # On every address: the others dial what the head's name is to them, whatever ERAY_INTERFACE is for Ray.
+        return await beacon.listen("", spec.ports, **credentials, handler=self._serve)
 
     def register(self, report: NodeReport) -> None:
         """Take a node's report."""
@@ -79,7 +80,11 @@ class Nodes:
         if first.get("type") == "error":  # it cannot take part
             self._said(self._spec.nodes.index(first["node"]), first)
             return
-        report = NodeReport.from_dict(first)
+        try:
+            report = NodeReport.from_dict(first)
+        except ErayError as exc:
+            self._spawn(_raised(exc))  # another eray: its words end the cluster
+            return
         rank = report.node_rank
         if rank in self._channels:
             self.register(report)  # the roll-call names the two that claim one place
@@ -93,3 +98,7 @@ class Nodes:
             del self._channels[rank]
             self.roll = self.roll.lost(rank, clock.monotonic())
             self._lost(rank, report.name)
+
+
+async def _raised(error: ErayError) -> None:
+    raise error

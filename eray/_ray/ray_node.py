@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from eray._core.command import Command
 from eray._core.nodespec import LOG_NAME
-from eray._io import clock, logs, process
+from eray._io import clock, logs, process, programs
 from eray.errors import RayStartError
 
 POLL_S = 0.02
-TERM_GRACE_S = 2.0
 SETTLE_S = 0.5
 ASK_S = 1.0
 LINES = 15
@@ -64,17 +63,20 @@ class RayNode:
         assert self._child is not None
         needed = {self._child.pid: "ray start"}
         for each in process.descendants(self._child.pid):
-            name = _program(each.pid)
+            name = os.path.basename("".join(programs.arguments(each.pid)[:1]))
             if name in ("raylet", "gcs_server"):
                 needed[each.pid] = name
         return f"{needed[await _first_gone(needed)]} of node {self._node} ended"
 
-    async def stop(self) -> None:
-        """End Ray and all it started. SIGTERM first, what is left after two seconds is killed."""
+    async def stop(self, grace_s: float) -> None:
+        """End Ray and all it started: SIGTERM first, and SIGKILL for what is left after ``grace_s``, or at once.
+
+        ``ray start`` itself ends its raylet and then its GCS, and gives each a second that it never uses otherwise.
+        """
         if self._child is None or self._stopping:
             return
         self._stopping = True
-        await asyncio.to_thread(process.terminate, self._child, TERM_GRACE_S)
+        await asyncio.to_thread(process.terminate, self._child, grace_s)
 
     def last_words(self) -> str:
         """Return what a daemon that ended said of it. What `ray start` says comes a second later: it polls."""
@@ -133,11 +135,3 @@ async def _first_gone(pids: Iterable[int]) -> int:
             if not process.is_alive(pid):
                 return pid
         await asyncio.sleep(ASK_S)
-
-
-def _program(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as stream:
-            return os.path.basename(stream.read().split(b"\0", 1)[0].decode(errors="replace"))
-    except OSError:
-        return ""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -54,7 +55,8 @@ class Snapshot:
         except OSError as exc:
             logger.warning("the coordinator's state cannot be kept in %s, a restart would lose it: %s", self._path, exc)
             for path in (partial, self._path):
-                path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
     def offer(self, state: State) -> None:
         """Take the newest state, to be written soon."""

@@ -22,15 +22,18 @@ from eray._ray.notices import fault, say
 from eray._ray.ray_node import RayNode
 from eray._ray.self_report import node_fields, node_report
 from eray._ray.world_process import child_environment
-from eray.errors import ErayError
+from eray.errors import ErayError, error_data
 
 logger = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
 LEAVE_S = 1.0
 """How long processes that heard of a failure may take to leave by themselves."""
+FIRST_CLIENT_S = 60.0
 GRACE_S = 3.0
 """How long they may take after SIGTERM."""
+RAY_GRACE_S = 2.0
+"""How long people's jobs and actors may take at the end of ``eray up``. When a world is over, nobody is waited for."""
 
 
 class Supervisor:
@@ -42,7 +45,7 @@ class Supervisor:
         self.spec = spec
         self._ward = ward
         self.emit: Callable[[Message], None] = lambda message: None
-        self.address = net.node_address(spec.node, spec.interface, len(spec.nodes) > 1)
+        self.address = net.node_address(spec.alias or spec.node, spec.interface, len(spec.nodes) > 1)
         self.environ, self._ray_environ = environ, ray_environ
         self._ray: RayNode | None = None
         self._clients = Clients(
@@ -69,8 +72,10 @@ class Supervisor:
         return node_report(self.spec, self.address)
 
     async def listen(self) -> None:
-        """Open the socket for the node's processes."""
+        """Open the socket for the node's processes. Where they start us, and none comes, we go again."""
         await self._clients.start()
+        if self.spec.purpose == "tasks":
+            asyncio.get_running_loop().call_later(FIRST_CLIENT_S, self._tell_idle)
 
     def handle(self, message: Message) -> None:
         """Carry out what the head says."""
@@ -89,22 +94,24 @@ class Supervisor:
     def fail(self, error: ErayError) -> None:
         """Say that this node's part is over, to people and to the node's processes."""
         say(str(error))
-        data = {"type": type(error).__name__, "args": list(error.args)}
-        self.handle({"type": "failed", "cause": str(error), "code": error.exit_code, "error": data})
+        self.handle({"type": "failed", "cause": str(error), "code": error.exit_code, "error": error_data(error)})
+
+    def forward(self, number: int) -> None:
+        """Pass a signal of the user's on to the processes that we started."""
+        self._children.signal(number)
 
     async def stop_processes(self) -> None:
-        """End the processes that we started. From now on nothing that ends here is news."""
+        """End the processes that we started. From now on nothing that ends here is news, and nobody may come."""
         self._stopping = True
+        self._clients.refuse()
         await self._clients.drain(1.0)
-        if self._children.count:
-            await self._children.stop(LEAVE_S if self._failure else 0.0, GRACE_S)
+        await self._children.stop(LEAVE_S if self._failure else 0.0, GRACE_S)
 
     async def stop(self) -> None:
         """End the processes, then Ray. The line to the node's processes is cut by our own end, when all is cleared."""
         await self.stop_processes()
         if self._ray is not None:
-            await self._ray.stop()
-        self._clients.refuse()
+            await self._ray.stop(RAY_GRACE_S if self.spec.purpose == "up" else 0.0)
         for task in tuple(self._tasks):
             task.cancel()
 
@@ -134,7 +141,7 @@ class Supervisor:
     async def _start_processes(self, message: Message) -> None:
         world = self.spec.world
         assert world is not None
-        for process_index, (rank, local_index, _, _) in enumerate(message["layout"]):
+        for process_index, (rank, local_index, _, _) in enumerate(world.layout(self.spec.nodes)):
             if rank != self.spec.node_rank:
                 continue
             env = child_environment(
@@ -173,14 +180,14 @@ class Supervisor:
         if self._clients.seen == 1:  # one word a node, not a process
             about = {name: client.hello.get(name) for name in ("world", "process_count", "indexes_on_node")}
             self.emit({"type": "busy", **about})
-        welcome = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
-        welcome |= {"auth": self.spec.auth, "token_path": self.spec.token_path}
+        welcome: dict[str, Any] = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
+        welcome |= {"is_head": self.spec.node_rank == 0, "auth": self.spec.auth, "token_path": self.spec.token_path}
         return [message for message in (welcome, self._failure or self._ready) if message is not None]
 
     def _client_gone(self, client: Client) -> None:
         if self._stopping:
             return
-        if not client.left:
+        if not client.left and not self._clients.has_other(client):
             place = client.place or (client.hello.get("world"), None, client.hello.get("process_index"))
             cause = f"process {place[2]} on {self.spec.node} (pid {client.pid}) died"
             self.emit({"type": "died", "place": list(place), "cause": cause, "joined": client.place is not None})
@@ -203,10 +210,10 @@ class Supervisor:
         self._tell_idle()
 
     def _tell_idle(self) -> None:
-        if self._clients.all_left and not self._stopping and not self.idle.done():
+        tasks = self.spec.purpose == "tasks"
+        if tasks and self._clients.all_left and not self._stopping and not self.idle.done():
             self.emit({"type": "idle"})
-            if self.spec.purpose == "tasks":
-                self.idle.set_result(None)
+            self.idle.set_result(None)
 
     def _child_ended(self, process_index: int, pid: int, code: int, tail: str) -> None:
         if not self._stopping:
@@ -231,4 +238,4 @@ class Supervisor:
             self._emit_error(fault(self.spec.node, exc))
 
     def _emit_error(self, error: ErayError) -> None:
-        self.emit({"type": "error", "error": {"type": type(error).__name__, "args": list(error.args)}})
+        self.emit({"type": "error", "error": error_data(error)})

@@ -86,3 +86,22 @@ def test_ray_address_that_is_none_is_named():
 
     with pytest.raises(RayAttachError, match="RAY_ADDRESS='somewhere'"):
         foreign.attach("somewhere")
+
+
+def test_several_processes_without_a_cluster_have_no_place():
+    with pytest.raises(UsageError, match="eray run -n 3"):
+        who({}, process_index=1, process_count=3)
+
+
+def test_attached_task_of_a_step_goes_to_its_own_cluster_where_the_difference_is_told():
+    found = who(TASK, attached=True)
+    assert (found.ray_address, found.process_index, found.process_count) == (None, 3, 4)
+
+
+def test_ray_address_in_a_step_decides_the_cluster_and_not_the_place():
+    found = who(TASK | {"RAY_ADDRESS": "h:1"})
+    assert (found.ray_address, found.process_index, found.process_count) == ("h:1", 3, 4)
+
+
+def test_own_world_of_some_tasks_is_not_laid_out_as_the_step():
+    assert who(TASK, process_index=0, process_count=1).indexes_on_node is None

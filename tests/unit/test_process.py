@@ -74,7 +74,15 @@ def test_terminate_stubborn_tree_is_killed_also_in_other_sessions():
         time.sleep(0.01)
     assert len(family) >= 4
     assert process.terminate(child, 0.1) == -signal.SIGKILL
-    assert process.wait_gone(family, 5.0) == ()
+    assert process.wait_gone(family, 0.0) == ()
+    child.stdout.close()
+
+
+def test_terminate_without_grace_sends_no_sigterm():
+    child = shell("trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.02; done", output=subprocess.PIPE)
+    assert line_of(child) == "ready"
+    assert process.terminate(child, 0.0) == -signal.SIGKILL
+    assert child.stdout.read() == b""
     child.stdout.close()
 
 

@@ -16,7 +16,15 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 CORE = {"_core", "_settings", "errors"}
 VENDORS = {"_ray", "_jax", "_slurm"}
 DOORS = {"_connect", "_attach", "_launch", "cluster_util"}
-WIRING = {"_bringup", "_identity", "_reach", "_start_jax", "_join", "_exit_hooks"}  # between the doors and the rooms
+WIRING = {
+    "_bringup",
+    "_identity",
+    "_reach",
+    "_start_jax",
+    "_join",
+    "_exit_hooks",
+    "_facts",
+}  # between the doors and the rooms
 MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "errors": set(),
     "_settings": {"errors"},
