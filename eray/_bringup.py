@@ -13,6 +13,7 @@ from eray._io.devices import read_hardware
 from eray._io.secret import ensure_secret
 from eray._settings import Settings
 from eray._slurm import variables
+from eray._slurm.allocation import node_aliases
 from eray._slurm.environment import SlurmEnvironment
 from eray._slurm.membership import require_job
 from eray._slurm.visibility import ray_visibility
@@ -44,7 +45,8 @@ def step_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeS
     nodes, rank = _head_first(task.nodes, task.node_rank, settings.head)
     key = naming.cluster_key(job.id, job.step if purpose == "tasks" else None)
     secret = shared_secret(settings)
-    head = settings.head or nodes[0]
+    aliases = node_aliases(site.environ)
+    heads = (settings.head,) if settings.head else tuple(filter(None, (aliases.get(nodes[0]), nodes[0])))
     job_run_dir = naming.run_directory(settings.tmpdir, os.getuid(), naming.cluster_key(job.id, None), job.restart)
     return _spec(
         site,
@@ -55,7 +57,8 @@ def step_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeS
         job=job.id,
         node_rank=rank,
         nodes=nodes,
-        head_hosts=(head,),
+        head_hosts=heads,
+        alias=aliases.get(nodes[rank]),
         ports=naming.candidate_ports(job.cluster, key, job.restart, settings.port_range),
         token=naming.cluster_token(secret, job.cluster, key, job.restart),
         fingerprint=naming.secret_fingerprint(secret),
@@ -77,6 +80,7 @@ def local_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> Node
         node_rank=0,
         nodes=(name,),
         head_hosts=(name,),
+        alias=None,
         ports=(),
         token=secrets.token_hex(32),
         fingerprint="",
@@ -133,6 +137,7 @@ def _spec(
     node_rank: int,
     nodes: tuple[str, ...],
     head_hosts: tuple[str, ...],
+    alias: str | None,
     ports: tuple[int, ...],
     token: str,
     fingerprint: str,
@@ -172,8 +177,9 @@ def _spec(
         ray_dir=naming.ray_temp_directory(run_dir),
         state_dir=os.path.abspath(os.path.expanduser(settings.state_dir)),
         interface=settings.interface,
+        alias=alias,
         cpus=slurm.cpus_on_node or len(os.sched_getaffinity(0)),
-        memory_bytes=_memory_bytes(slurm),
+        memory_bytes=memory_bytes(slurm.memory_mb_on_node),
         ray_gpus=ray_gpus,
         visible=slurm.visible,
         gpus_on_node=slurm.gpus_on_node if in_step else None,
@@ -193,8 +199,9 @@ def _head_first(nodes: tuple[str, ...], rank: int, head: str | None) -> tuple[tu
     return ordered, ordered.index(nodes[rank])
 
 
-def _memory_bytes(slurm: SlurmEnvironment) -> int:
-    if slurm.memory_mb_on_node:
-        return slurm.memory_mb_on_node * 2**20
+def memory_bytes(allotted_mb: int | None) -> int:
+    """Return what of this node's memory is ours: what Slurm allotted, else nine tenths of all."""
+    if allotted_mb:
+        return allotted_mb * 2**20
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return int(0.9 * pages)

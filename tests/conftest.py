@@ -1,4 +1,4 @@
-"""Skip what needs an accelerator where there is none, leave slow tests out unless asked, and let CI insist on the rest."""
+"""Leave out slow tests unless asked, skip those for an accelerator where there is none; CI insists on the rest."""
 
 import os
 from pathlib import Path

@@ -16,6 +16,7 @@ COMMANDS = {
     "up": "start Ray on every node of the allocation and stay until a signal",
     "node": "one node's supervisor; `run`, `up` and `connect()` start it",
     "plan": "what eray makes of the environment: nodes, head, ports, processes, devices, problems",
+    "doctor": "what keeps eray from working on this host, and what to do about it",
     "logs": "where the logs of a job are, and the end of the one that explains its failure",
 }
 

@@ -31,7 +31,7 @@ class NodeSpec:
 
     ``purpose`` is ``run`` (the supervisors start the world's processes), ``up`` (they stay until a signal) or
     ``tasks`` (they serve processes that call connect(), and leave after the last). ``node_rank`` 0 is the head.
-    ``shared_run_dir`` is where the supervisor of the job's own cluster would be, for a step that may use it.
+    ``alias`` is the node's address where Slurm itself gave one (cloud nodes). ``shared_run_dir`` is where the supervisor of the job's own cluster would be, for a step that may use it.
     """
 
     purpose: str
@@ -52,6 +52,7 @@ class NodeSpec:
     ray_dir: str
     state_dir: str
     interface: str | None
+    alias: str | None
     cpus: int
     memory_bytes: int | None
     ray_gpus: int

@@ -35,6 +35,10 @@ class Search:
             self._found.pop((host, None), None)
         self._found[host, port] = (found, detail)
 
+    def knows(self, host: str) -> bool:
+        """Tell whether anything was found on a host."""
+        return any(each == host for each, _ in self._found)
+
     def words(self) -> str:
         """Return what was found, ports with the same finding together."""
         groups: dict[tuple[str, str], list[int]] = {}

@@ -23,6 +23,7 @@ from eray.errors import BeaconError, ChannelClosed
 ATTEMPT_S = 1.0  # a stranger on a candidate port costs no more
 GREETING_S = 5.0  # the server's patience with a connection that has not proved itself
 RESOLVE_S = 5.0
+CUT_SHORT = (Found.UNRESOLVED, Found.UNREACHABLE, Found.SILENT)  # what a look that has no time finds
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 PROGRESS_S = 10.0
 NONCE_BYTES = 32
@@ -161,7 +162,7 @@ async def dial(
 async def _round(search: Search, ports: Sequence[int], credentials: Credentials, deadline: float) -> Channel | None:
     addresses = [(host, address) for host in search.hosts for address in await _resolve(host, deadline)]
     for host in set(search.hosts) - {host for host, _ in addresses}:
-        search.note(host, None, Found.UNRESOLVED)
+        _note(search, deadline, host, None, HandshakeError(Found.UNRESOLVED))
     for port in ports:
         for host, address in addresses:
             left = deadline - clock.monotonic()
@@ -170,8 +171,14 @@ async def _round(search: Search, ports: Sequence[int], credentials: Credentials,
             try:
                 return await _attempt(address, port, credentials, search.node, host, min(ATTEMPT_S, left))
             except HandshakeError as exc:
-                search.note(host, port, exc.found, exc.detail)
+                _note(search, deadline, host, port, exc)
     return None
+
+
+def _note(search: Search, deadline: float, host: str, port: int | None, exc: HandshakeError) -> None:
+    """Keep what was found, unless our own deadline cut the look short: what an earlier one found says more."""
+    if clock.monotonic() < deadline or exc.found not in CUT_SHORT or not search.knows(host):
+        search.note(host, port, exc.found, exc.detail)
 
 
 async def _resolve(host: str, deadline: float) -> list[str]:

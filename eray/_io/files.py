@@ -14,6 +14,8 @@ NETWORK_TYPES = frozenset(
     {"afs", "beegfs", "ceph", "cifs", "coda", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "orangefs"}
     | {"panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "wekafs"}
 )
+_WRITABLE = "set ERAY_TMPDIR or ERAY_STATE_DIR to a directory that you can write to"
+SHARED_MEMORY = "/dev/shm"
 RACES = 20
 LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
 
@@ -75,24 +77,45 @@ def private_directory(path: str, base: str) -> str:
     Raises:
         DirectoryError: a level cannot be made, or is not safe; the message names it, its owner and mode.
     """
-    path, base = os.path.abspath(path), os.path.abspath(base)
+    path = os.path.abspath(path)
+    levels = _levels(path, base)
+    for _ in range(RACES):
+        with suppress(FileNotFoundError):  # another cluster that ends removes a level that was empty
+            _make(levels)
+            return path
+    raise DirectoryError(path, "is removed again and again while it is made", "see which other program clears it away")
+
+
+def check_possible(path: str, base: str) -> None:
+    """Check that ``private_directory`` would succeed, and make nothing.
+
+    Raises:
+        DirectoryError: as there.
+    """
+    parent = os.path.abspath(base)
+    for level in _levels(os.path.abspath(path), base):
+        if not os.path.lexists(level):
+            if not os.access(parent, os.W_OK | os.X_OK):
+                raise DirectoryError(level, "cannot be made (Permission denied)", _WRITABLE)
+            return
+        check_private(level)
+        parent = level
+
+
+def _levels(path: str, base: str) -> list[str]:
+    base = os.path.abspath(base)
     if os.path.commonpath((path, base)) != base or path == base:
         raise DirectoryError(path, f"is not below {base}", "give a directory below it")
     if not os.path.isdir(base):
         raise DirectoryError(
             base, "is no directory", "make it, or set ERAY_TMPDIR or ERAY_STATE_DIR to one that exists"
         )
-    for _ in range(RACES):
-        with suppress(FileNotFoundError):  # another cluster that ends removes a level that was empty
-            _make_levels(base, os.path.relpath(path, base).split(os.sep))
-            return path
-    raise DirectoryError(path, "is removed again and again while it is made", "see which other program clears it away")
+    parts = os.path.relpath(path, base).split(os.sep)
+    return [os.path.join(base, *parts[:count]) for count in range(1, len(parts) + 1)]
 
 
-def _make_levels(base: str, parts: Iterable[str]) -> None:
-    level = base
-    for part in parts:
-        level = os.path.join(level, part)
+def _make(levels: Iterable[str]) -> None:
+    for level in levels:
         try:
             os.mkdir(level, 0o700)
         except FileExistsError:
@@ -100,8 +123,7 @@ def _make_levels(base: str, parts: Iterable[str]) -> None:
         except FileNotFoundError:
             raise
         except OSError as exc:
-            remedy = "set ERAY_TMPDIR or ERAY_STATE_DIR to a directory that you can write to"
-            raise DirectoryError(level, f"cannot be made ({exc.strerror})", remedy) from exc
+            raise DirectoryError(level, f"cannot be made ({exc.strerror})", _WRITABLE) from exc
         check_private(level)
 
 
@@ -138,11 +160,16 @@ def check_filesystem(path: str, type_of: Callable[[str], str | None] | None = No
         DirectoryError: it is on a network file system; the message names the type.
     """
     kind = (type_of or filesystem_type)(path)
-    if kind is None or kind in LOCAL_FUSE:
-        return
-    if kind in NETWORK_TYPES or kind == "fuse" or kind.startswith("fuse."):
+    if is_network(kind):
         remedy = "set ERAY_TMPDIR to a directory on a local disk of the node (sockets and locks need one)"
         raise DirectoryError(path, f"is on a network file system ({kind})", remedy)
+
+
+def is_network(kind: str | None) -> bool:
+    """Tell whether a file system of this type is on a server, or in a daemon that may stand for one."""
+    if kind is None or kind in LOCAL_FUSE:
+        return False
+    return kind in NETWORK_TYPES or kind == "fuse" or kind.startswith("fuse.")
 
 
 def filesystem_type(path: str, mountinfo: str = "/proc/self/mountinfo") -> str | None:
@@ -159,18 +186,6 @@ def filesystem_type(path: str, mountinfo: str = "/proc/self/mountinfo") -> str |
         if len(point) >= best and (path == point or path.startswith(point.rstrip("/") + "/")):
             best, kind = len(point), after.split(" ")[0]  # of two on one point the later one covers the other
     return kind
-
-
-def check_path_length(path: str, most: int, why: str) -> None:
-    """Check that ``path`` has at most ``most`` bytes; ``why`` says what asks for that.
-
-    Raises:
-        DirectoryError: it is longer.
-    """
-    length = len(os.fsencode(path))
-    if length > most:
-        reason = f"has {length} bytes, {most} is the most {why}"
-        raise DirectoryError(path, reason, "set ERAY_TMPDIR to a shorter path")
 
 
 def free_bytes(path: str) -> int:

@@ -118,7 +118,7 @@ def _check_same(address: str, namespace: str, node: str) -> None:
     import ray
 
     context = ray.get_runtime_context()
-    if context.gcs_address != address:
+    if not _is_one(context.gcs_address, address):
         raise RayAttachError(
             node,
             f"this process is attached to the Ray at {context.gcs_address}, its cluster is at {address}",
@@ -130,3 +130,9 @@ def _check_same(address: str, namespace: str, node: str) -> None:
             f"this process is in Ray's namespace {context.namespace!r}, eray needs {namespace!r}",
             f'call ray.init(namespace="{namespace}"), or leave it to eray.connect()',
         )
+
+
+def _is_one(first: str, second: str) -> bool:
+    """Tell whether two addresses are of one GCS: Ray calls this machine by another of its addresses than we may."""
+    hosts, ports = zip(*(address.rpartition(":")[::2] for address in (first, second)), strict=True)
+    return ports[0] == ports[1] and (hosts[0] == hosts[1] or all(net.is_local(host.strip("[]")) for host in hosts))

@@ -4,14 +4,12 @@ import os
 import shutil
 from contextlib import suppress
 
+from eray._core import object_store
 from eray._core.nodespec import NodeSpec
 from eray._io import files
 from eray._io.lock import NodeLock
 from eray.errors import DirectoryError
 
-MIN_OBJECT_STORE = 80 * 1024 * 1024
-MAX_OBJECT_STORE = 200 * 1024**3
-SHM = "/dev/shm"
 LOCK_WAIT_S = 10.0
 
 
@@ -49,18 +47,19 @@ def object_store_bytes(spec: NodeSpec) -> int:
     Raises:
         DirectoryError: /dev/shm has too little room for any.
     """
+    shared = files.SHARED_MEMORY
     try:
-        free = files.free_bytes(SHM)
+        free = files.free_bytes(shared)
     except OSError as exc:
-        raise DirectoryError(SHM, f"node {spec.node} has none ({exc.strerror})", "mount a tmpfs there") from exc
-    if free < MIN_OBJECT_STORE:
+        raise DirectoryError(shared, f"node {spec.node} has none ({exc.strerror})", "mount a tmpfs there") from exc
+    size = object_store.object_store_bytes(free, spec.memory_bytes)
+    if size is None:
         raise DirectoryError(
-            SHM,
-            f"node {spec.node} has {free // 2**20} MiB free, Ray's object store needs {MIN_OBJECT_STORE // 2**20}",
+            shared,
+            f"node {spec.node} has {free >> 20} MiB free, Ray's object store needs {object_store.MIN_BYTES >> 20}",
             "remove what old jobs left there, or give the container more (--shm-size)",
         )
-    wanted = MAX_OBJECT_STORE if spec.memory_bytes is None else int(0.3 * spec.memory_bytes)
-    return max(min(wanted, int(0.8 * free), MAX_OBJECT_STORE), MIN_OBJECT_STORE)
+    return size
 
 
 def clear(spec: NodeSpec) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from eray._core.command import Command
 from eray._core.nodespec import LOG_NAME
-from eray._io import clock, logs, process
+from eray._io import clock, logs, process, programs
 from eray.errors import RayStartError
 
 POLL_S = 0.02
@@ -63,7 +63,7 @@ class RayNode:
         assert self._child is not None
         needed = {self._child.pid: "ray start"}
         for each in process.descendants(self._child.pid):
-            name = _program(each.pid)
+            name = os.path.basename("".join(programs.arguments(each.pid)[:1]))
             if name in ("raylet", "gcs_server"):
                 needed[each.pid] = name
         return f"{needed[await _first_gone(needed)]} of node {self._node} ended"
@@ -135,11 +135,3 @@ async def _first_gone(pids: Iterable[int]) -> int:
             if not process.is_alive(pid):
                 return pid
         await asyncio.sleep(ASK_S)
-
-
-def _program(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as stream:
-            return os.path.basename(stream.read().split(b"\0", 1)[0].decode(errors="replace"))
-    except OSError:
-        return ""

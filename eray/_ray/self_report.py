@@ -3,11 +3,11 @@
 import os
 import platform
 import socket
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
+from eray._io import software
 
 
 def node_fields(spec: NodeSpec, address: str) -> dict[str, Any]:
@@ -33,17 +33,10 @@ def node_report(spec: NodeSpec, address: str) -> NodeReport:
         address=address,
         pid=os.getpid(),
         python=platform.python_version(),  # with its patch level: Ray refuses nodes that differ in it (FACTS R19)
-        ray=version("ray"),
-        eray=_eray_version(),
+        ray=software.installed("ray") or "none",
+        eray=software.eray_version(),
         cpus=spec.cpus,
         memory_bytes=spec.memory_bytes or 0,
         devices=spec.visible,
         hardware_count=spec.hardware_count,
     )
-
-
-def _eray_version() -> str:
-    try:
-        return version("eray")
-    except PackageNotFoundError:
-        return "source"  # a tree on the path that was never installed

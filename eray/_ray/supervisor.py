@@ -45,7 +45,7 @@ class Supervisor:
         self.spec = spec
         self._ward = ward
         self.emit: Callable[[Message], None] = lambda message: None
-        self.address = net.node_address(spec.node, spec.interface, len(spec.nodes) > 1)
+        self.address = net.node_address(spec.alias or spec.node, spec.interface, len(spec.nodes) > 1)
         self.environ, self._ray_environ = environ, ray_environ
         self._ray: RayNode | None = None
         self._clients = Clients(

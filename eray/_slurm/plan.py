@@ -90,18 +90,25 @@ class Plan:
         }
 
 
-def make_plan(environs: Sequence[Mapping[str, str]]) -> Plan:
+def make_plan(environs: Sequence[Mapping[str, str]], hardware_count: int | None = None) -> Plan:
     """Plan for one environment, or for the environments of several tasks of one step.
+
+    ``hardware_count`` is that of this node, where the environment is of a process here: it may settle what an unset
+    visible list leaves open.
 
     Nothing is raised: what would stop ``connect()`` stands in the plan's problems.
     """
     problems: dict[Problem, None] = {}
     readings: list[tuple[SlurmEnvironment, Settings]] = []
     for environ in environs:
-        try:
-            readings.append((read_environment(environ), Settings.from_environ(environ)))
-        except ConfigurationError as error:
-            problems[_problem(error)] = None
+        found: list[Any] = []
+        for read in (read_environment, Settings.from_environ):
+            try:
+                found.append(read(environ))
+            except ConfigurationError as error:
+                problems[_problem(error)] = None
+        if len(found) == 2:
+            readings.append((found[0], found[1]))
     if not readings:
         return Plan(read_mode(environs[0]), None, None, None, (), None, None, (), tuple(problems))
     readings, strangers = _one_step(readings)
@@ -117,7 +124,7 @@ def make_plan(environs: Sequence[Mapping[str, str]]) -> Plan:
             ports = candidate_ports(job.cluster, key, job.restart, settings.port_range)
     except ConfigurationError as error:
         problems[_problem(error)] = None
-    processes, device_problems = _plan_devices(_placed(readings))
+    processes, device_problems = _plan_devices(_placed(readings), hardware_count)
     problems.update(dict.fromkeys(device_problems))
     return Plan(
         environment=base.mode,
@@ -188,13 +195,14 @@ def _placed(
 
 def _plan_devices(
     placed: Sequence[tuple[PlannedProcess, SlurmEnvironment, Settings]],
+    hardware_count: int | None,
 ) -> tuple[tuple[PlannedProcess, ...], list[Problem]]:
     problems: dict[str, Problem] = {}
     shares: dict[tuple[int, int], Share] = {}
     for rank in dict.fromkeys(process.node_rank for process, _, _ in placed):
         members = [item for item in placed if item[0].node_rank == rank]
         try:
-            for share in plan_node(_node_view(members)):
+            for share in plan_node(_node_view(members, hardware_count)):
                 shares[rank, share.local_index] = share
         except ConfigurationError as error:
             problem = _problem(error)
@@ -209,14 +217,16 @@ def _plan_devices(
     return tuple(planned), []
 
 
-def _node_view(members: Sequence[tuple[PlannedProcess, SlurmEnvironment, Settings]]) -> NodeView:
+def _node_view(
+    members: Sequence[tuple[PlannedProcess, SlurmEnvironment, Settings]], hardware_count: int | None
+) -> NodeView:
     process, reading, _ = members[0]
     return NodeView(
         node=process.node,
         local_count=process.local_count,
         in_step=reading.mode is Mode.STEP,
         gpus_on_node=reading.gpus_on_node,
-        hardware_count=None,
+        hardware_count=hardware_count,
         override=None,
         processes=tuple(
             ProcessView(one.local_index, one.visible, override=settings.devices) for one, _, settings in members

@@ -67,9 +67,9 @@ class Laptop:
         self._running.append(running)
         return running
 
-    def eray(self, *words: str | os.PathLike[str], **env: str | None) -> Running:
-        """Start the command ``eray``."""
-        return self.start([sys.executable, "-m", "eray", *words], **env)
+    def eray(self, *words: str | os.PathLike[str], within: Sequence[str] = (), **env: str | None) -> Running:
+        """Start the command ``eray``, where ``within`` is given by that command."""
+        return self.start([*within, sys.executable, "-m", "eray", *words], **env)
 
     def python(self, *words: str | os.PathLike[str], **env: str | None) -> Running:
         """Start Python, as the user would."""
@@ -150,6 +150,12 @@ def await_text(running: Running, text: str, timeout_s: float = 40.0) -> None:
         return None
 
     until(printed, timeout_s, lambda: f"{text!r} in:\n{running.output}")
+
+
+def in_mount_namespace(script: str) -> list[str]:
+    """Return what runs a command, which the shell script has as ``"$@"``, with file systems of its own."""
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    return ["unshare", "--mount", *user, "sh", "-euc", script, "sh"]
 
 
 def lines_of(result: Result) -> Mapping[int, list[str]]:

@@ -1,11 +1,9 @@
 """The main job on one machine: the README's first command, and what is written when it makes no sense."""
 
-import os
 import re
-import sys
 
 import pytest
-from laptop import EXAMPLES, Laptop, lines_of
+from laptop import EXAMPLES, Laptop, in_mount_namespace, lines_of
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
@@ -39,9 +37,8 @@ def test_run_four_processes_reach_their_first_collective(laptop: Laptop) -> None
 
 
 def test_run_writes_nowhere_else(laptop: Laptop) -> None:
-    unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
-    run = [sys.executable, "-m", "eray", "run", "-n", "2", "--devices-per-process", "2", "--", "python", str(HELLO)]
-    result = laptop.start([*unshare, "sh", "-euc", SEALED, "sh", *run]).wait().check()
+    words = ["run", "-n", "2", "--devices-per-process", "2", "--", "python", HELLO]
+    result = laptop.eray(*words, within=in_mount_namespace(SEALED)).wait().check()
     assert "all-gather over 2 processes is right: [0, 0, 1, 1]" in result.stdout
     assert "2 of 4 devices" in result.stdout
     assert [line for line in result.stdout.splitlines() if line.startswith("/")] == ["/tmp/home"]

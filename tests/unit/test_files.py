@@ -215,11 +215,5 @@ def test_filesystem_type_of_here_is_known_and_without_table_unknown(tmp_path):
     assert files.filesystem_type("/", str(tmp_path / "none")) is None
 
 
-def test_check_path_length_counts_bytes():
-    files.check_path_length("/tmp/é", 7, "that fits")
-    with pytest.raises(DirectoryError, match=r"has 7 bytes, 6 is the most that fits a socket.*ERAY_TMPDIR"):
-        files.check_path_length("/tmp/é", 6, "that fits a socket")
-
-
 def test_free_bytes_is_positive(tmp_path):
     assert files.free_bytes(str(tmp_path)) > 0

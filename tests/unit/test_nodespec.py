@@ -22,6 +22,7 @@ SPEC = NodeSpec(
     ray_dir="/tmp/eray-1/12r1/ray",
     state_dir="/home/u/.eray",
     interface=None,
+    alias=None,
     cpus=8,
     memory_bytes=1000,
     ray_gpus=0,

@@ -6,7 +6,6 @@ import pytest
 from case_files import CASES, case_id, read_cases
 
 from eray._cli.main import main
-from eray._core.addresses import node_address
 from eray._core.devices import NodeView, ProcessView, device_count, plan_node
 from eray._core.naming import run_directory
 from eray._slurm.allocation import node_aliases, read_allocation
@@ -193,9 +192,7 @@ def check_ray_num_gpus(answers, wanted):
 
 
 def check_addresses(answers, wanted):
-    known = node_aliases(answers.environs[0])
-    lookup = answers.case.get("resolve", {}).get
-    assert {node: node_address(node, len(wanted), lookup, known) for node in answers.plan["nodes"]} == wanted
+    assert node_aliases(answers.environs[0]) == wanted  # names that do not resolve: Slurm's own list has the addresses
 
 
 CHECKS = {

@@ -99,6 +99,11 @@ def test_plan_bad_environment_is_a_problem(changes, code, tmp_path, capsys):
     assert list(plan) == FIELDS
 
 
+def test_plan_names_a_bad_setting_beside_a_bad_environment(tmp_path, capsys):
+    changes = {"SLURM_STEP_NODELIST": "n[1", "ERAY_PORT_RANGE": "80"}
+    assert codes(plan_of(tmp_path, capsys, task(0, **changes), code=3)) == ["slurm-format", "setting"]
+
+
 @pytest.mark.parametrize(
     ("second", "code"),
     [

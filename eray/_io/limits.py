@@ -1,0 +1,103 @@
+"""Read what the kernel grants this process: open files, threads, locked memory, core files, pidfds."""
+
+import os
+import resource
+from contextlib import suppress
+
+from eray._core.checkup_limits import Limits
+
+INFINIBAND = "/sys/class/infiniband"
+UNLIMITED = resource.RLIM_INFINITY
+
+
+def read_limits() -> Limits:
+    """Return what this process may have."""
+    return Limits(
+        open_files=hard_limit(resource.RLIMIT_NOFILE),
+        threads=thread_limit(),
+        threads_used=threads_of_user(),
+        group_room=group_room(),
+        locked_bytes=soft_limit(resource.RLIMIT_MEMLOCK),
+        has_infiniband=os.path.isdir(INFINIBAND),
+        core_bytes=soft_limit(resource.RLIMIT_CORE),
+        core_path=core_pattern(),
+    )
+
+
+def hard_limit(kind: int) -> int | None:
+    """Return what the limit may be raised to (``resource.RLIMIT_…``), None where there is none."""
+    hard = resource.getrlimit(kind)[1]
+    return None if hard == UNLIMITED else hard
+
+
+def soft_limit(kind: int) -> int | None:
+    """Return the limit as it is, None where there is none."""
+    soft = resource.getrlimit(kind)[0]
+    return None if soft == UNLIMITED else soft
+
+
+def thread_limit() -> int | None:
+    """Return how many threads all processes of this user may have, None without a limit; root has none."""
+    return None if os.geteuid() == 0 else soft_limit(resource.RLIMIT_NPROC)
+
+
+def threads_of_user(proc: str = "/proc") -> int:
+    """Return how many threads the processes of this user have on this node."""
+    own, count = os.geteuid(), 0
+    for name in _names(proc):
+        if name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                if os.stat(f"{proc}/{name}").st_uid == own:
+                    count += int(_text(f"{proc}/{name}/stat").rpartition(")")[2].split()[17])  # proc(5): num_threads
+    return count
+
+
+def group_room(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int | None:
+    """Return how many more threads this process's control group may have, and those above it; None without a limit."""
+    path = _group_path(_text(f"{proc}/self/cgroup"))
+    if path is None:
+        return None
+    base = f"{root}/pids" if os.path.isdir(f"{root}/pids") else root
+    room = []
+    while True:
+        most, now = _text(f"{base}{path}/pids.max").strip(), _text(f"{base}{path}/pids.current").strip()
+        if most.isdigit() and now.isdigit():
+            room.append(int(most) - int(now))
+        if path in ("", "/"):
+            return min(room, default=None)
+        path = path.rpartition("/")[0]
+
+
+def core_pattern() -> str | None:
+    """Return where Linux writes the memory of a process that crashes, None where it does not say."""
+    return _text("/proc/sys/kernel/core_pattern").strip() or None
+
+
+def has_pidfd() -> bool:
+    """Tell whether a process can be watched by a descriptor: Linux 5.3 can, where the container lets it."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _group_path(text: str) -> str | None:
+    # "0::/a/b" with the one hierarchy of version 2, "7:pids:/a/b" with version 1, see cgroups(7)
+    paths = {controllers: path for _, controllers, path in (line.split(":", 2) for line in text.splitlines())}
+    return paths.get("pids", paths.get(""))
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except OSError:
+        return ""

@@ -1,0 +1,98 @@
+"""A Ray that eray did not start: join a world in its actors, or be told that it is not the run's own."""
+
+import ast
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from laptop import Laptop, await_text, until
+
+pytestmark = [pytest.mark.ray, pytest.mark.jax]
+
+PROGRAMS = Path(__file__).parent / "programs"
+RAY = {"RAY_AUTH_MODE": "disabled"}
+
+
+@pytest.fixture(scope="module")
+def plain_ray() -> Iterator[str]:
+    """The address of a Ray as a user starts it, stopped by its own handle."""
+    here = Laptop.make()
+    try:
+        options = ["--port=0", f"--temp-dir={here.root}/r", "--num-cpus=2", "--include-dashboard=false"]
+        start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *options]
+        running = here.start(start, **RAY, RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S="0")
+        await_text(running, "block forever")
+        yield (here.root / "r" / "ray_current_cluster").read_text().strip()
+        running.signal(signal.SIGTERM)
+        running.wait(15)
+        until(lambda: not here.processes() or None, 5.0, lambda: f"the end of {here.processes()}")
+    finally:
+        here.clear()
+
+
+def test_actors_join_a_world_and_its_next_life(laptop: Laptop, plain_ray: str) -> None:
+    result = laptop.python(PROGRAMS / "ray_actors.py", **RAY, RAY_ADDRESS=plain_ray).wait(90).check()
+    lines = [ast.literal_eval(line) for line in result.stdout.splitlines() if line.startswith("[{'index'")]
+    assert lines == [
+        [{"index": [i, i], "count": [2, 2], "devices": 4, "generation": [life, life], "node": True} for i in range(2)]
+        for life in (1, 2)
+    ]
+    assert "[('w', 'closed')]" in result.stdout
+
+
+CONNECT_ALONE = """
+import eray
+with eray.connect(jax=False) as conn:
+    print(conn.process_count, eray.attach().address, flush=True)
+"""
+
+
+def test_ray_address_is_used(laptop: Laptop, plain_ray: str) -> None:
+    result = laptop.python("-c", CONNECT_ALONE, **RAY, RAY_ADDRESS=plain_ray).wait().check()
+    assert result.stdout == f"1 {plain_ray}\n"
+
+
+OTHER_CLUSTER = """
+import os, ray, eray
+ray.init(address=os.environ["PLAIN"])
+eray.connect(jax=False)
+"""
+
+SAME_CLUSTER = """
+import ray, eray
+address = eray.attach().address
+ray.shutdown()
+ray.init(address, namespace="eray")
+eray.connect(jax=False)
+assert ray.get_runtime_context().namespace == "eray"
+print("taken", flush=True)
+"""
+
+OTHER_NAMESPACE = """
+import ray, eray
+address = eray.attach().address
+ray.shutdown()
+ray.init(address, namespace="mine")
+eray.connect(jax=False)
+"""
+
+
+def test_ray_init_to_the_same_cluster_is_used(laptop: Laptop) -> None:
+    assert laptop.eray("run", "-n", "1", "--", "python", "-c", SAME_CLUSTER).wait().check().stdout == "[0] taken\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (OTHER_CLUSTER, r"attached to the Ray at {plain}, its cluster is at \S+:\d+; remove the ray.init\(\) before"),
+        (OTHER_NAMESPACE, r"in Ray's namespace 'mine', eray needs 'eray'; call ray.init\(namespace=\"eray\"\)"),
+    ],
+)
+def test_ray_init_elsewhere_is_refused(laptop: Laptop, plain_ray: str, program: str, words: str) -> None:
+    result = laptop.eray("run", "-n", "1", "--", "python", "-c", program, PLAIN=plain_ray).wait()
+    assert result.returncode == 4, result.output
+    error = words.format(plain=re.escape(plain_ray))
+    assert re.search(rf"RayAttachError: node \S+: this process is {error}", result.stderr), result.output

@@ -1,0 +1,249 @@
+"""`eray doctor` on this machine, and the leaves that find out what it judges."""
+
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from eray._io import files, limits, programs, software
+from eray._io.patience import answers
+from eray._io.ports import busy_ports, silent_ports
+from eray._io.skew import skew_s
+from eray.errors import DirectoryError
+
+SCRUBBED = ("SLURM", "ERAY_", "RAY_", "CUDA_VISIBLE", "ROCR_", "HIP_", "ZE_")
+
+
+def doctor(*words, code=None, **environ):
+    """Run `eray doctor` here with a temporary directory and home that are sound, changed by ``environ``."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(SCRUBBED)}
+    with tempfile.TemporaryDirectory(prefix="ed", dir="/tmp") as directory:
+        env |= {"ERAY_TMPDIR": directory, "ERAY_STATE_DIR": f"{directory}/state", **environ}
+        command = [sys.executable, "-m", "eray", "doctor", *words]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+        left = os.listdir(directory)
+    assert left == [], "doctor makes nothing"
+    assert done.stderr == ""
+    assert done.returncode in ((0, 3) if code is None else (code,)), done.stdout
+    return done.stdout
+
+
+def checks(**environ):
+    text = doctor("--json", **environ)
+    assert text.count("\n") == 1
+    found = json.loads(text)
+    return {check["name"]: check for check in found["checks"]} | {"node": found["node"]}
+
+
+def step(**changes):
+    environ = {
+        "SLURM_JOB_ID": "12",
+        "SLURM_STEP_ID": "0",
+        "SLURM_STEP_NODELIST": "127.0.0.1,n9.invalid",
+        "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
+        "SLURM_PROCID": "1",
+        "SLURM_NODEID": "1",
+        "SLURM_LOCALID": "0",
+    }
+    return {**environ, **changes}
+
+
+def test_doctor_without_a_job_has_no_error_of_one():
+    found = checks()
+    assert found["node"] == socket.gethostname()
+    assert found["environment"]["found"] == "no job"
+    assert found["run-directory"]["status"] == "ok"
+    assert found["secret"]["found"].endswith("made at its first use")
+
+
+@pytest.mark.parametrize(
+    ("environ", "name", "status", "words"),
+    [
+        ({"ERAY_PORT_RANGE": "80"}, "environment", "error", "setting: ERAY_PORT_RANGE"),
+        ({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1"}, "environment", "error", "slurm-format"),
+        ({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-2]", "PATH": "/none"}, "srun", "error", "not on PATH"),
+        ({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-2]"}, "environment", "note", "this host is none of them"),
+        ({"ERAY_INTERFACE": "none0"}, "interface", "error", "none0"),
+        ({"ERAY_TMPDIR": "/none"}, "temporary-directory", "error", "/none"),
+        ({"ERAY_TMPDIR": "/none"}, "run-directory", "error", "is no directory"),
+        ({"ERAY_TMPDIR": "/tmp/" + "x" * 40}, "run-directory", "error", "too long"),
+        ({"ERAY_SECRET": "short"}, "secret", "error", "32 characters"),
+        ({"ERAY_SECRET": "s" * 32}, "secret", "ok", "ERAY_SECRET, fingerprint "),
+        ({"ERAY_AUTH": "disabled"}, "secret", "warning", "run code as you"),
+        ({"ERAY_STATE_DIR": "/none/state"}, "state-directory", "error", "/none"),
+        ({"https_proxy": "http://me:word@proxy:1"}, "proxies", "note", "https_proxy=http://…@proxy:1"),
+        ({"RAY_ADDRESS": "10.0.0.1:1"}, "ray-address", "note", "10.0.0.1:1"),
+        (step(), "environment", "ok", "step of job 12, 2 nodes, head 127.0.0.1"),
+        (step(), "names", "error", "127.0.0.1"),
+        (step(), "ports", "ok", "the head 127.0.0.1 can be reached"),
+        (step(SLURM_PROCID="0", SLURM_NODEID="0"), "ports", "ok", "are free here"),
+        (step(SLURM_PROCID="0", SLURM_NODEID="0"), "names", "warning", "n9.invalid"),
+        (step(SLURM_STEP_NODELIST="n8.invalid,n9.invalid"), "names", "error", "n8.invalid"),
+        (step(SLURM_STEP_NODELIST="n8.invalid,n9.invalid"), "ports", "note", "does not resolve"),
+    ],
+)
+def test_doctor_names_what_is_wrong_here(environ, name, status, words):
+    found = checks(**environ)[name]
+    assert found["status"] == status, found
+    assert words in found["found"]
+    assert found["remedy"] or status in ("ok", "note")
+
+
+def test_doctor_secret_word_and_proxys_password_are_never_shown():
+    text = doctor(ERAY_SECRET="s3" * 20, https_proxy="http://me:word@proxy:1")
+    assert "s3s3" not in text
+    assert "word" not in text
+
+
+def test_doctor_text_in_a_step_names_its_node_on_each_line():
+    lines = doctor(**step()).splitlines()
+    assert all(line.startswith("n9.invalid: ") for line in lines)
+    assert len(lines) > 20
+
+
+def test_doctor_text_has_a_remedy_under_each_fault_and_says_3():
+    lines = doctor(ERAY_INTERFACE="none0", code=3).splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("error "))
+    assert lines[at].split()[:2] == ["error", "interface"]
+    assert lines[at + 1].split()[:2] == ["remedy", "interface"]
+    assert "1 error" in lines[-1]
+
+
+def test_doctor_imports_nothing_heavy():
+    program = (
+        "import sys; from eray._cli.main import main; main(['doctor']); "
+        "sys.exit(str({'ray', 'jax', 'numpy', 'pydantic', 'asyncio'} & set(sys.modules) or 0))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stderr.strip() == "0"
+
+
+@contextmanager
+def listener(backlog=1):
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(backlog)
+        yield server.getsockname()[1]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_busy_ports_are_those_that_something_listens_on():
+    free = free_port()
+    with listener() as taken:
+        assert busy_ports((taken, free)) == (taken,)
+    assert busy_ports((free,)) == ()  # a second look finds nothing left open
+
+
+def test_silent_ports_neither_listen_nor_refuse():
+    with ExitStack() as stack:
+        heard, full = stack.enter_context(listener()), stack.enter_context(listener(backlog=0))
+        for _ in range(3):  # Linux drops what comes to a full queue, as a firewall does
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", full))
+        ports = (heard, free_port(), full)
+        assert silent_ports(["127.0.0.1"], ports, 0.3) == (full,)
+        assert silent_ports([], ports, 0.3) == ports
+
+
+def test_answers_leave_behind_what_hangs():
+    never = threading.Event()
+    calls = {"quick": lambda: 1, "hangs": lambda: never.wait(60) and 2, "queued": lambda: 3}
+    assert answers(calls, 0.2, at_once=3) == {"quick": 1, "queued": 3}
+    assert answers(calls, 0.2, at_once=1) == {"quick": 1}
+    assert answers({}, 0.2) == {}
+    never.set()
+
+
+def test_answers_raise_what_a_call_raises():
+    with pytest.raises(ZeroDivisionError):
+        answers({"a": lambda: 1 / 0}, 5.0)
+
+
+def test_skew_of_a_local_disk_is_none(tmp_path):
+    assert abs(skew_s(str(tmp_path))) < 1.0
+    assert os.listdir(tmp_path) == []
+    assert skew_s(str(tmp_path / "none")) is None
+
+
+def test_programs_are_found_by_name_with_their_arguments(tmp_path):
+    for pid, words in {"7": ["/opt/raylet", "--x", ""], "8": ["bash", "raylet"], "9": [], "self": ["raylet"]}.items():
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "cmdline").write_text("".join(f"{word}\0" for word in words))
+    (found,) = programs.running({"raylet"}, str(tmp_path))
+    assert (found.pid, found.uid, found.name, found.argv) == (7, os.getuid(), "raylet", ("/opt/raylet", "--x", ""))
+    assert programs.arguments(os.getpid())[0].endswith(os.path.basename(sys.executable))
+    assert programs.arguments(1 << 30) == ()
+
+
+@pytest.mark.parametrize(
+    ("group", "files_", "room"),
+    [
+        ("0::/a/b\n", {"a/b": ("max", "3"), "a": ("100", "40"), "": ("90", "50")}, 40),
+        ("0::/a\n", {"a": ("max", "3")}, None),
+        ("0::/\n", {"": ("10", "3")}, 7),
+        ("3:cpu:/x\n2:pids:/a\n0::/b\n", {"pids/a": ("10", "9"), "pids": ("max", "9")}, 1),
+        ("", {}, None),
+    ],
+)
+def test_group_room_is_the_least_on_the_way_up(group, files_, room, tmp_path):
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text(group)
+    for path, (most, now) in files_.items():
+        (tmp_path / "cg" / path).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cg" / path / "pids.max").write_text(f"{most}\n")
+        (tmp_path / "cg" / path / "pids.current").write_text(f"{now}\n")
+    assert limits.group_room(str(tmp_path / "proc"), str(tmp_path / "cg")) == room
+
+
+def test_threads_of_user_count_this_process():
+    before = limits.threads_of_user()
+    assert before >= threading.active_count()
+
+
+def test_limits_are_those_of_this_process():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert limits.hard_limit(resource.RLIMIT_NOFILE) in (hard, None)
+    assert limits.soft_limit(resource.RLIMIT_NOFILE) in (soft, None)
+    assert limits.has_pidfd() in (True, False)
+
+
+def test_installed_versions_are_told_without_an_import():
+    assert software.installed("pytest") == pytest.__version__
+    assert software.installed("no-such-package-anywhere") is None
+    assert software.eray_version()
+
+
+def test_check_possible_makes_nothing(tmp_path):
+    files.check_possible(str(tmp_path / "a" / "b"), str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [(0o755, "open to others"), (0o700, None), ("link", "symbolic link"), ("file", "no directory")]
+)
+def test_check_possible_judges_what_is_there(mode, words, tmp_path):
+    level = tmp_path / "a"
+    if mode == "link":
+        level.symlink_to(tmp_path)
+    elif mode == "file":
+        level.write_text("")
+    else:
+        level.mkdir(mode)
+    if words is None:
+        files.check_possible(str(level / "b"), str(tmp_path))
+    else:
+        with pytest.raises(DirectoryError, match=words):
+            files.check_possible(str(level / "b"), str(tmp_path))
