@@ -31,7 +31,8 @@ class NodeSpec:
 
     ``purpose`` is ``run`` (the supervisors start the world's processes), ``up`` (they stay until a signal) or
     ``tasks`` (they serve processes that call connect(), and leave after the last). ``node_rank`` 0 is the head.
-    ``alias`` is the node's address where Slurm itself gave one (cloud nodes). ``shared_run_dir`` is where the supervisor of the job's own cluster would be, for a step that may use it.
+    ``alias`` is the node's address where Slurm itself gave one (cloud nodes). ``shared_run_dir`` is where the
+    supervisor of the job's own cluster would be, for a step that may use it.
     """
 
     purpose: str

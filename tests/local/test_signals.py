@@ -53,7 +53,7 @@ def test_killed_run_leaves_nothing(laptop: Laptop) -> None:
 @pytest.mark.parametrize("name", ["raylet", "gcs_server", "ray start"])
 def test_cluster_that_is_lost_ends_the_run(laptop: Laptop, name: str) -> None:
     run = start_world(laptop, "stay.py", "/never")
-    words = ["ray.scripts.scripts", "start"] if name == "ray start" else [f"/{name} "]
+    words = ["eray._ray.ray_start", "start"] if name == "ray start" else [f"/{name} "]
     os.kill(laptop.pid_of(*words), signal.SIGKILL)
     result = run.wait(15)
     assert result.returncode == 4, result.output

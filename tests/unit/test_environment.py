@@ -1,11 +1,9 @@
 import pytest
 
-from eray._core.addresses import node_address
 from eray._slurm.allocation import node_aliases, read_allocation
 from eray._slurm.environment import Job, Mode, read_environment, read_mode
 from eray._slurm.membership import check_lone_process, is_inside, require_job
 from eray.errors import (
-    AddressError,
     ForeignLauncherError,
     NotATaskError,
     SlurmContradictionError,
@@ -232,18 +230,3 @@ def test_node_aliases_give_addresses(text, aliases):
 def test_node_aliases_malformed_names_the_variable():
     with pytest.raises(SlurmFormatError, match="SLURM_NODE_ALIASES"):
         node_aliases({"SLURM_NODE_ALIASES": "ec0"})
-
-
-def test_node_address_known_comes_before_the_look_up():
-    assert node_address("ec0", 2, {}.get, {"ec0": "1.2.3.4"}) == "1.2.3.4"
-    assert node_address("n1", 2, {"n1": "10.0.0.1"}.get) == "10.0.0.1"
-
-
-@pytest.mark.parametrize("address", ["127.0.1.1", "::1", "localhost", None])
-def test_node_address_others_cannot_reach_is_refused(address):
-    with pytest.raises(AddressError, match="n1"):
-        node_address("n1", 2, {"n1": address}.get)
-
-
-def test_node_address_loopback_serves_a_cluster_of_one():
-    assert node_address("n1", 1, {"n1": "127.0.1.1"}.get) == "127.0.1.1"

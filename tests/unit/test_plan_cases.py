@@ -8,6 +8,7 @@ from case_files import CASES, case_id, read_cases
 from eray._cli.main import main
 from eray._core.devices import NodeView, ProcessView, device_count, plan_node
 from eray._core.naming import run_directory
+from eray._io.net import node_address
 from eray._slurm.allocation import node_aliases, read_allocation
 from eray._slurm.environment import SHELLS, Mode, read_environment
 from eray._slurm.membership import check_lone_process, is_inside
@@ -256,7 +257,7 @@ def forbid_login_node(answers):
 
 def forbid_loopback(answers):
     with pytest.raises(AddressError, match=r"127\.0\.1\.1"):
-        node_address("cn2", len(answers.plan["nodes"]), answers.case["resolve"].get)
+        node_address("cn2", None, True, hostname="cn2", look_up=lambda name: [answers.case["resolve"][name]])
 
 
 def forbid_one_node(answers):
