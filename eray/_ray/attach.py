@@ -24,6 +24,8 @@ def load(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> boo
     environ.update(variables)
     import ray  # noqa: F401
 
+    import eray._ray.coordinator  # noqa: F401  # Ray loads the actor's class, and pydantic, with its handle
+
     return is_new
 
 

@@ -58,7 +58,7 @@ class HeadDriver:
         from eray._ray.creation import create_coordinator
 
         self.load()
-        self._dashboard_url = attach.attach(gcs_address, node=self._spec.node, log_to_driver=False)
+        self._dashboard_url = attach.attach(gcs_address, node=self._spec.node, log_to_driver=False, up_to_date=True)
         self._attached()
         spec = self._spec
         handle = create_coordinator(
