@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import signal
 import sys
 from collections.abc import Callable
 from types import TracebackType
@@ -32,13 +33,18 @@ class ExitHooks:
         """Install the hooks; a second call does nothing."""
         if self._installed:
             return
+        from eray._ray.attach import program_excepthook
+
         self._installed = True
-        self._previous = sys.excepthook
+        self._previous = program_excepthook()
         sys.excepthook = self._uncaught
         os.register_at_fork(after_in_child=self._forked)
 
     def leave_at_exit(self) -> None:
         """Close the connection at exit, before what JAX and Ray registered when they were loaded."""
+        from eray._ray.attach import program_excepthook
+
+        sys.excepthook = program_excepthook()
         atexit.register(self._leave)
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -50,6 +56,8 @@ class ExitHooks:
             connection.fail(describe(error))
         if isinstance(error, ErayError):
             raise SystemExit(error.exit_code)  # Python takes the code from here
+        if isinstance(error, KeyboardInterrupt):
+            raise SystemExit(128 + signal.SIGINT)  # once ray is imported Python's own code for it is 1
 
     def _leave(self) -> None:
         connection = self._current()

@@ -7,6 +7,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
+from types import TracebackType
 from typing import Any
 
 from eray._core.naming import NAMESPACE
@@ -81,6 +82,13 @@ def detach() -> None:
 
     if ray.is_initialized():
         ray.shutdown()
+
+
+def program_excepthook() -> Callable[[type[BaseException], BaseException, TracebackType | None], object]:
+    """Return ``sys.excepthook`` without Ray's around it, which asks the cluster first: for ever where that is lost."""
+    worker, hook = sys.modules.get("ray._private.worker"), sys.excepthook
+    is_rays = worker is not None and hook is getattr(worker, "custom_excepthook", None)
+    return getattr(worker, "normal_excepthook", hook) if is_rays else hook
 
 
 def current_address() -> str | None:
