@@ -7,6 +7,7 @@ plain calls, elsewhere messages over the beacon's channel.
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -154,7 +155,10 @@ class Supervisor:
             try:
                 await self._children.start(process_index, world.argv, env)
             except OSError as exc:
-                self._emit_end(process_index, 0, 127 if isinstance(exc, FileNotFoundError) else 126, str(exc))
+                # A directory of PATH that may not be searched makes "not found" a "permission denied".
+                hidden = "/" not in world.argv[0] and shutil.which(world.argv[0], path=env["PATH"]) is None
+                code = 127 if hidden or isinstance(exc, FileNotFoundError) else 126
+                self._emit_end(process_index, 0, code, str(exc))
                 return
 
     def _set_ready(self, message: Message) -> None:
