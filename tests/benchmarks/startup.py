@@ -16,6 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +96,13 @@ def _cases(only: str, rig: Rig | None, stack: contextlib.ExitStack) -> Iterator[
 def _as_user(words: tuple[str, ...], command: Callable[[], Command]) -> Callable[[], Command]:
     def prefixed() -> Command:
         inner = command()
-        return Command((*words, *inner.argv), inner.env, inner.cwd)
+        return replace(inner, argv=(*words, *inner.argv))
 
     return prefixed
 
 
 def _timed(command: Command, meter: CpuMeter, way: str) -> TimedRun:
-    done = run(command.argv, command.env, command.cwd, meter)
+    done = run(command, meter)
     if not done.succeeded:
         print(f"{way} failed with code {done.code}:\n{done.output}", file=sys.stderr, flush=True)
     return done

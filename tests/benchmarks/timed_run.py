@@ -6,10 +6,11 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cpu_meter import CpuMeter
+from ways import Command
 
 STAMP = re.compile(r"(?:\[\d+\] )?stamp (\w+) (\S+) ([\d.]+)\s*$")
 LOG = re.compile(r"(\d\d):(\d\d):(\d\d)\.(\d{3}) INFO eray\.\S+: (.*)")
@@ -49,16 +50,16 @@ class TimedRun:
         return self.code == 0 and "collective" in self.points
 
 
-def run(argv: Sequence[str], env: Mapping[str, str], cwd: str, meter: CpuMeter) -> TimedRun:
+def run(command: Command, meter: CpuMeter) -> TimedRun:
     """Run a command to its end, 120 seconds at most.
 
     The clock starts with the command, or where the command prints a stamp ``start`` then (an allocation is granted).
     """
     started, cpu_before = time.time(), meter.read()
     child = subprocess.Popen(
-        argv,
-        env=dict(env),
-        cwd=cwd,
+        command.argv,
+        env=dict(command.env),
+        cwd=command.cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -66,7 +67,7 @@ def run(argv: Sequence[str], env: Mapping[str, str], cwd: str, meter: CpuMeter) 
         preexec_fn=lambda: meter.adopt([os.getpid()]),  # safe: no threads here
     )
     seen: dict[str, tuple[float, float | None]] = {}
-    lines = []
+    lines, collectives = [], 0
     for line in _lines(child):
         lines.append(line)
         event = ("ended", time.time()) if line == "" else _event(line)
@@ -75,12 +76,16 @@ def run(argv: Sequence[str], env: Mapping[str, str], cwd: str, meter: CpuMeter) 
         elif event is not None:
             name, at = event
             seen[name] = max(seen.get(name, (0.0, None)), (at, meter.read()))
+            collectives += name == "collective"
+            if collectives == command.enough and name == "collective":
+                os.killpg(child.pid, signal.SIGTERM)
 
     def point(at: float, cpu: float | None) -> Point:
         return Point(at - started, None if cpu is None or cpu_before is None else cpu - cpu_before)
 
     points = {name: point(*value) for name, value in sorted(seen.items(), key=lambda item: item[1][0])}
-    return TimedRun(child.wait(), "".join(lines), points)
+    code = child.wait()
+    return TimedRun(0 if command.enough and collectives == command.enough else code, "".join(lines), points)
 
 
 def _lines(child: "subprocess.Popen[bytes]") -> Iterator[str]:

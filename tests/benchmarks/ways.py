@@ -23,11 +23,12 @@ OURS, BY_HAND, SYMMETRIC = "eray", "by hand", "symmetric-run"
 
 @dataclass(frozen=True)
 class Command:
-    """What is to be run, whole."""
+    """What is to be run. ``enough`` first collectives end it, 0 for a command that is let run to its end."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
+    enough: int = 0
 
 
 class Place(Protocol):
@@ -93,13 +94,13 @@ def slurm_commands(python: str, scripts: Path, env: Mapping[str, str], cwd: str)
     ours = ("bash", "-c", f'echo "stamp start - $EPOCHREALTIME"; exec {srun}')
     theirs = {**_baseline(python), "PORT": str(RAY_PORT), "JAX_PORT": str(JAX_PORT)}
 
-    def allocated(argv: Sequence[str], more: Mapping[str, str]) -> Command:
-        return Command(("salloc", "--quiet", "-N2", "--ntasks-per-node=2", *argv), {**env, **more}, cwd)
+    def allocated(argv: Sequence[str], more: Mapping[str, str], enough: int) -> Command:
+        return Command(("salloc", "--quiet", "-N2", "--ntasks-per-node=2", *argv), {**env, **more}, cwd, enough)
 
     return {
-        OURS: lambda: allocated(ours, {"ERAY_LOG": "info"}),
-        BY_HAND: lambda: allocated(("bash", f"{scripts}/by_hand_slurm.sh"), theirs),
-        SYMMETRIC: lambda: allocated(("bash", f"{scripts}/symmetric_slurm.sh"), theirs),
+        OURS: lambda: allocated(ours, {"ERAY_LOG": "info"}, 0),
+        BY_HAND: lambda: allocated(("bash", f"{scripts}/by_hand_slurm.sh"), theirs, 4),
+        SYMMETRIC: lambda: allocated(("bash", f"{scripts}/symmetric_slurm.sh"), theirs, 4),  # else two minutes
     }
 
 

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import pwd
 import shutil
 import subprocess
 import sys
@@ -62,7 +61,6 @@ def _up(share: Path) -> Rig:
         furnished = furnish(share, USER)
     except ShareError as exc:
         pytest.skip(str(exc))
-    shutil.rmtree(Path(pwd.getpwnam(USER).pw_dir, ".eray"), ignore_errors=True)  # another version of eray left it
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
     done = subprocess.run([SCRIPT, "up", str(NODES)], capture_output=True, text=True, env=environ, timeout=90)
     if done.returncode:

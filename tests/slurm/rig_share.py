@@ -33,6 +33,10 @@ class Share:
     def tree(self) -> Path:
         return self.root / "tree"
 
+    def home(self, user: str) -> Path:
+        """The home of a user in the tests, the same on all nodes."""
+        return self.root / "home" / user
+
     @property
     def out(self) -> Path:
         return self.root / "out"
@@ -48,6 +52,9 @@ def furnish(root: Path, user: str) -> Share:
     share = Share(root, sys.executable if runs_for(user, sys.executable) else _environment(root / "env", user))
     share.out.mkdir()
     share.out.chmod(0o1777)
+    for name in ("root", user):  # homes of their own: the users' real ones stay as they are
+        share.home(name).mkdir(parents=True, mode=0o700)
+        shutil.chown(share.home(name), name)
     for source in COPIED:
         shutil.copytree(source, share.tree / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(share.tree, quiet=1)

@@ -93,7 +93,7 @@ class Rig:
         entry = pwd.getpwnam(user)
         name, _, value = self.mark.partition("=")
         return {
-            "HOME": entry.pw_dir,
+            "HOME": str(self.share.home(user)),
             "USER": user,
             "LOGNAME": user,
             "SHELL": entry.pw_shell,

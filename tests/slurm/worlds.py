@@ -23,13 +23,17 @@ class Printed:
     @property
     def places(self) -> list[tuple[str, int]]:
         """Node and local index of each process, by index, as the coordinator says."""
-        processes = self.topology["worlds"][0]["processes"]
-        return [(each["node"], each["local_index"]) for each in processes]
+        return [(node, local_index) for node, local_index in self.topology["worlds"][0]["processes"]]
 
     @property
     def nodes(self) -> list[str]:
         """The cluster's nodes, the head first."""
-        return [node["name"] for node in self.topology["nodes"]]
+        return [name for name, _, _ in self.topology["nodes"]]
+
+    @property
+    def tokens(self) -> list[list[str]]:
+        """The devices that each node has, the head's first."""
+        return [tokens for _, _, tokens in self.topology["nodes"]]
 
     @property
     def devices(self) -> list[tuple[str, list[int] | None]]:
@@ -42,15 +46,15 @@ def read_worlds(output: str) -> list[Printed]:
     whos = [json.loads(text) for text in re.findall(r"who (\{.*\})", output)]
     topologies = [json.loads(text) for text in re.findall(r"topology (\{.*\})", output)]
     worlds = []
-    for topology in sorted(topologies, key=lambda each: str(each["job"])):
+    for topology in sorted(topologies, key=lambda each: str(each["key"])):
         assert len(topology["worlds"]) == 1, topology
         world = topology["worlds"][0]
         count, address = world["process_count"], world["coordinator_address"]
         mine = sorted((each for each in whos if each["coordinator_address"] == address), key=_index)
         assert [each["process_index"] for each in mine] == list(range(count)), output
         assert [each["jax"] for each in mine] == [[index, count] for index in range(count)]
-        assert [each["node"] for each in mine] == [each["node"] for each in world["processes"]]
-        addresses = {node["name"]: node["address"] for node in topology["nodes"]}
+        assert [each["node"] for each in mine] == [node for node, _ in world["processes"]]
+        addresses = {name: where for name, where, _ in topology["nodes"]}
         assert address.rpartition(":")[0] == addresses[mine[0]["node"]], "JAX's service is where process 0 is"
         worlds.append(Printed(mine, topology))
     assert sum(len(world.processes) for world in worlds) == len(whos), output

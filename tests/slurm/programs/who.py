@@ -6,6 +6,7 @@ With MEET=DIRECTORY:COUNT it stays until COUNT worlds have come as far, so that 
 import json
 import os
 import time
+from typing import Any
 
 import eray
 
@@ -28,9 +29,23 @@ def main() -> None:
         print(f"who {json.dumps(about)}", flush=True)
         conn.barrier("all have printed", timeout_s=30)
         if conn.process_index == 0:
-            print(f"topology {conn.topology().model_dump_json()}", flush=True)
+            print(f"topology {json.dumps(summary(conn.topology()))}", flush=True)
             if "MEET" in os.environ:
                 meet(*os.environ["MEET"].split(":"))
+
+
+def summary(topology: Any) -> dict[str, Any]:
+    """Return what the tests look at; srun cuts and mixes lines of more than 1,024 characters."""
+    nodes = [(node.name, node.address, [device.token for device in node.devices]) for node in topology.nodes]
+    worlds = [
+        {
+            "coordinator_address": world.coordinator_address,
+            "process_count": world.process_count,
+            "processes": [(process.node, process.local_index) for process in world.processes],
+        }
+        for world in topology.worlds
+    ]
+    return {"key": topology.job["key"] if topology.job else None, "nodes": nodes, "worlds": worlds}
 
 
 def meet(directory: str, count: str) -> None:
