@@ -9,6 +9,7 @@ from laptop import Laptop, in_mount_namespace
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
+CASES = Path(__file__).resolve().parents[1] / "cases" / "slurm-env"
 CONNECT = "import eray; eray.connect(jax=False); print('connected')"
 
 
@@ -123,6 +124,32 @@ def test_cluster_that_does_not_come_up_in_time(laptop: Laptop) -> None:
     assert result.returncode == 4
     assert re.search(r"^eray: .*(did not bring Ray up within|Ray did not start: .* after) 0.5 s", result.stderr)
     assert "eray: the logs of node " in result.stderr
+
+
+def slurm_environment(case: str, without: str = "", **changed: str) -> dict[str, str]:
+    lines = (CASES / case / "task0.env").read_text().splitlines()
+    env = dict(line.split("=", 1) for line in lines if line.startswith("SLURM_"))
+    env.pop(without, None)
+    return env | changed
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (
+            slurm_environment("sbatch-N3-only.batch"),
+            r"NotATaskError: this is the batch.shell of job .*eray run -- ",
+        ),
+        (slurm_environment("srun-N3.step0", "SLURM_PROCID"), r"SlurmMissingError: missing SLURM_PROCID"),
+        (slurm_environment("srun-N3.step0", SLURM_PROCID="9"), r"SlurmContradictionError: .*SLURM_PROCID='9'"),
+        (slurm_environment("srun-N3.step0", SLURM_STEP_NODELIST="n[1-"), r"SlurmFormatError: .*NODELIST='n\[1-'"),
+    ],
+    ids=["batch-shell", "missing", "contradiction", "format"],
+)
+def test_slurm_environment_that_cannot_work(laptop: Laptop, env: dict[str, str], words: str) -> None:
+    result = laptop.python("-c", CONNECT, **env).wait(20)
+    assert result.returncode == 3, result.output
+    assert re.search(words, result.stderr), result.stderr
 
 
 SMALL_SHM = 'mount -t tmpfs -o size=20m tmpfs /dev/shm; "$@"'

@@ -97,7 +97,8 @@ eray.connect(jax=False)
 """
 
 
-def test_ray_init_to_the_same_cluster_is_used(laptop: Laptop) -> None:
+def test_ray_init_to_the_same_cluster_is_used(laptop: Laptop, plain_ray: str) -> None:
+    """It is, while another Ray runs here."""
     assert laptop.eray("run", "-n", "1", "--", "python", "-c", SAME_CLUSTER).wait().check().stdout == "[0] taken\n"
 
 

@@ -5,6 +5,7 @@ import pwd
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 ERAY_OR_RAY = re.compile(
     r"(^|/)(raylet|gcs_server)( |$)|^ray::|-m (eray|ray)\b|/ray/(_private|autoscaler|core|dashboard|scripts|util)/"
@@ -49,6 +50,14 @@ def has_in_environment(host_pid: int, assignment: str) -> bool:
     try:
         with open(f"/proc/{host_pid}/environ", "rb") as file:
             return assignment.encode() in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def is_below(host_pid: int, directory: Path) -> bool:
+    """Tell whether a process's working directory is ``directory`` or below it."""
+    try:
+        return Path(os.readlink(f"/proc/{host_pid}/cwd")).is_relative_to(directory)
     except OSError:
         return False
 

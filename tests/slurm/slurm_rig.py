@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from commands import Result, Running
-from rig_processes import Process, has_in_environment, pid_namespace, processes_in
+from rig_processes import Process, has_in_environment, is_below, pid_namespace, processes_in
 from rig_share import Share
 
 SCRIPT = Path(__file__).with_name("slurm-rig")
@@ -159,7 +159,8 @@ class Rig:
             if process.belongs_to_eray_or_ray
         ]
         for process in processes_in(pid_namespace(os.getpid())):
-            ours = process.user == USER or has_in_environment(process.host_pid, self.mark)
+            # Ray's processes write a title over their environment; they stay in the directory where ours start.
+            ours = has_in_environment(process.host_pid, self.mark) or is_below(process.host_pid, self.share.root)
             if ours and process.started > self.started and process.belongs_to_eray_or_ray:
                 found.append(f"host: {process.pid} {process.user} {process.cmdline}")
         return found

@@ -17,6 +17,11 @@ BAD = [
     ("ERAY_JOIN_TIMEOUT_S", "inf"),
     ("ERAY_JOIN_TIMEOUT_S", "1m"),
     ("ERAY_LOG", "loud"),
+    ("ERAY_TMPDIR", "scratch"),
+    ("ERAY_TMPDIR", "~/scratch"),
+    ("ERAY_DEVICES", "some"),
+    ("ERAY_DEVICES", "0,"),
+    ("ERAY_DEVICES", "0,-1"),
 ]
 
 
@@ -30,6 +35,11 @@ def test_malformed_setting_is_named_with_its_value(variable, value):
 def test_settings_absent_and_empty_have_the_defaults():
     empty = {setting.variable: " " for _, setting in settings_table()}
     assert Settings.from_environ(empty) == Settings.from_environ({}) == Settings()
+
+
+@pytest.mark.parametrize("devices", ["all", "split", "own", "none", "0", "0, 2", "7,6,5"])
+def test_devices_setting_is_kept_as_it_is(devices):
+    assert Settings.from_environ({"ERAY_DEVICES": devices}).devices == devices
 
 
 def test_settings_are_read():
