@@ -44,7 +44,7 @@ def rig_turn(patience_s: float) -> Iterator[Rig]:
         )
         try:
             yield _furnished(share)
-        except pytest.skip.Exception as exc:
+        except (pytest.skip.Exception, pytest.fail.Exception) as exc:
             raise RigUnavailable(str(exc)) from exc
         finally:
             assert guard.stdin is not None
