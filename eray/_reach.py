@@ -15,9 +15,9 @@ from eray._core.nodespec import NodeSpec
 from eray._core.timing import Deadline
 from eray._io import clock, files
 from eray._io.link import Link
+from eray._io.lock import SPAWN_LOCK
 from eray.errors import ClusterError, ClusterLostError, NodesMissingError, error_of
 
-SPAWN_LOCK = "spawn.lock"
 STUCK = "see whether name resolution or a file system hangs on that node, and its messages above"
 
 

@@ -9,7 +9,7 @@ from eray._io import files, process
 from eray._io.guard import HOLDER_NAME
 from eray.errors import DirectoryError, NodeLockedError
 
-LOCK_NAME = "node.lock"
+LOCK_NAME, SPAWN_LOCK = "node.lock", "spawn.lock"
 
 
 class NodeLock:

@@ -2,15 +2,18 @@
 
 import os
 import shutil
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
-from eray._core import object_store
+from filelock import FileLock, Timeout
+
+from eray._core import naming, object_store
 from eray._core.nodespec import NodeSpec
-from eray._io import files
-from eray._io.lock import NodeLock
+from eray._io import clock, files
+from eray._io.lock import LOCK_NAME, SPAWN_LOCK, NodeLock
 from eray.errors import DirectoryError
 
 LOCK_WAIT_S = 10.0
+LEFT_AFTER_S = 60.0
 
 
 def prepare(spec: NodeSpec) -> NodeLock:
@@ -21,11 +24,36 @@ def prepare(spec: NodeSpec) -> NodeLock:
         NodeLockedError: another supervisor serves this cluster on this node.
     """
     files.check_filesystem(spec.tmpdir)
+    sweep(os.path.dirname(spec.run_dir))
     lock = _locked(spec)
     files.private_directory(spec.ray_dir, spec.tmpdir)
     if spec.auth == "token":
         files.write_private(spec.token_path, spec.token)
     return lock
+
+
+def sweep(parent: str) -> None:
+    """Remove the run directories of this user's that killed supervisors left on this node, tokens and all.
+
+    Slurm kills what outlives a node's last task (FACTS S15). A directory counts as left when nobody holds a lock in it
+    and nothing was made in it for a minute; Ray's temp directory beside it goes with it.
+    """
+    with suppress(OSError):
+        for entry in list(os.scandir(parent)):
+            held = [os.path.join(entry.path, name) for name in (LOCK_NAME, SPAWN_LOCK)]
+            locks = [path for path in held if os.path.exists(path)]
+            is_old = clock.unix() - entry.stat(follow_symlinks=False).st_mtime > LEFT_AFTER_S
+            if entry.is_dir(follow_symlinks=False) and is_old and locks:
+                _remove_unless_held(entry.path, locks)
+
+
+def _remove_unless_held(run_dir: str, locks: list[str]) -> None:
+    with suppress(Timeout, OSError), ExitStack() as stack:
+        for path in locks:
+            stack.enter_context(FileLock(path, timeout=0))
+        with suppress(DirectoryError):
+            shutil.rmtree(naming.ray_temp_directory(run_dir), ignore_errors=True)
+        shutil.rmtree(run_dir, ignore_errors=True)
 
 
 def _locked(spec: NodeSpec) -> NodeLock:
