@@ -83,7 +83,8 @@ def private_directory(path: str, base: str) -> str:
         with suppress(FileNotFoundError):  # another cluster that ends removes a level that was empty
             _make(levels)
             return path
-    raise DirectoryError(path, "is removed again and again while it is made", "see which other program clears it away")
+    found = "cannot be made (No such file or directory), or is removed again and again while it is"
+    raise DirectoryError(path, found, "set ERAY_TMPDIR or ERAY_STATE_DIR to a directory that you can write to")
 
 
 def check_possible(path: str, base: str) -> None:
