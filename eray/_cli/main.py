@@ -4,6 +4,7 @@ import argparse
 import importlib
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -37,7 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser.parse_args(arguments)
         log = {LOG: os.environ[LOG]} if LOG in os.environ else {}
         _configure_logging(Settings.from_environ(log).log)  # the command reads the rest, and says what is wrong with it
-        return int(args.run(args, os.environ))
+        code = int(args.run(args, os.environ))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `eray plan | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except ErayError as error:
         print(f"eray: {error}", file=sys.stderr)
         return error.exit_code

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -184,3 +185,13 @@ def test_plan_imports_nothing_heavy():
 def test_python_m_eray_passes_the_exit_code():
     command = [sys.executable, "-m", "eray", "nonsense"]
     assert subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 2
+
+
+def test_reader_that_stops_reading_is_no_traceback():
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "eray", "plan"], stdout=write, stderr=subprocess.PIPE, timeout=30, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
