@@ -1,15 +1,21 @@
 """Print what a running cluster of eray looks like. Needs Ray and the coordinator's name only, not eray.
 
-Run it on a node of the cluster, with RAY_ADDRESS and the token set as `eray up` prints them:
+Run it on a node of the cluster, after the `export` lines that `eray up` prints:
 
-    export RAY_ADDRESS=... RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=...
-    srun --overlap --jobid=4711 -N1 -n1 python examples/inspect_cluster.py
+    python examples/inspect_cluster.py                                          # on a laptop
+    srun --overlap --jobid=4711 -N1 -n1 python examples/inspect_cluster.py      # in a job
 """
+
+import os
 
 import ray
 
 
 def main() -> None:
+    if not os.environ.get("RAY_ADDRESS"):
+        raise SystemExit(
+            "RAY_ADDRESS is not set: export what `eray up` prints; without it Ray would start a new cluster"
+        )
     ray.init(namespace="eray", log_to_driver=False)
     try:
         coordinator = ray.get_actor("eray-coordinator", namespace="eray")

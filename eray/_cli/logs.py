@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         whose = f"of job {wanted}" if wanted else "of any job"
         raise UsageError(
             f"no logs {whose} in {homes[0]} and, on this node, {homes[1]}; those of another node are kept when its "
-            "cluster ends (of a cluster of one machine only when it failed)"
+            "cluster ends (of a cluster of one machine only when Ray or eray failed, not when a program did)"
         )
     places.sort(key=lambda place: place.logs[0].modified, reverse=True)
     lines = _listing(place for place in places if place.job == places[0].job)

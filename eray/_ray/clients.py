@@ -103,6 +103,8 @@ class Clients:
                 self._take(client, json.loads(line))
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, ValueError):
             pass  # it died, or it is no process of eray's: what it was to us decides below
+        except asyncio.CancelledError:
+            pass  # our own end; Python 3.11's asyncio would print a cancelled handler as an error
         finally:
             with contextlib.suppress(OSError, RuntimeError):
                 writer.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 
@@ -136,7 +137,13 @@ async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], 
         say("ERAY_AUTH=disabled: whoever reaches a port of this cluster can run programs in it as you")
     driver = HeadDriver(spec, supervisor.environ, attached=lambda: loop.call_soon_threadsafe(signals.heed))
     head = Head(spec, supervisor, driver)
-    signals = Signals(lambda number: head.finish(128 + number), supervisor.forward, led=led)
+
+    def on_signal(number: int) -> None:
+        if spec.purpose != "tasks":
+            say(f"{signal.Signals(number).name}: stopping")
+        head.finish(128 + number)
+
+    signals = Signals(on_signal, supervisor.forward, led=led)
     loading = asyncio.create_task(in_daemon_thread(driver.load))
     code = await head.run(listening)
     loading.cancel()

@@ -158,7 +158,12 @@ class Supervisor:
                 # A directory of PATH that may not be searched makes "not found" a "permission denied".
                 hidden = "/" not in world.argv[0] and shutil.which(world.argv[0], path=env["PATH"]) is None
                 code = 127 if hidden or isinstance(exc, FileNotFoundError) else 126
-                self._emit_end(process_index, 0, code, str(exc))
+                cause = (
+                    f"process {process_index} on {self.spec.node} cannot be started: {exc.strerror}: {world.argv[0]!r}"
+                )
+                self.emit(
+                    {"type": "child-ended", "process_index": process_index, "code": code, "cause": cause, "tail": ""}
+                )
                 return
 
     def _set_ready(self, message: Message) -> None:
