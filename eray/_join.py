@@ -51,7 +51,7 @@ class Join:
         self._connection: Connection | None = None
         self._link: Link | None = None
         self._alone = self._gave_up = False
-        self._who = "a process"
+        self._who, self._index = "a process", 0
         self._owns_ray = True
 
     def run(self, *, world: str | None, process_count: int | None, process_index: int | None) -> Connection:
@@ -64,6 +64,7 @@ class Join:
             self._site, world=world, process_count=process_count, process_index=process_index, attached=attached
         )
         self._alone = identity.process_count == 1 or _is_interactive()
+        self._index = identity.process_index
         self._who = f"process {identity.process_index} of world {identity.world!r}"
         if identity.notice:
             _say(identity.notice)
@@ -184,6 +185,8 @@ class Join:
         from eray._ray import attach
 
         self._gave_up = True
+        if self._jax is not None and self._index != 0 and isinstance(error, ErayError):
+            self._jax.shutdown()  # before process 0 ends JAX's service: a client that is cut off aborts
         if self._owns_ray:
             attach.detach()
         if self._link is None:

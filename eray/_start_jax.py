@@ -48,6 +48,7 @@ class JaxStart:
         runtime.set_defaults(environ)
         if "jax" in sys.modules:
             runtime.require_untouched()
+        self._started = False
         self._loading = runtime.JaxImport()
 
     def load(self) -> None:
@@ -71,6 +72,7 @@ class JaxStart:
             client.publish(start.world, answer.generation, answer.process_index, address)
         else:
             address = self._dialled_address(start, client, answer, deadline)
+        self._started = True
         runtime.initialize(
             coordinator_address=address,
             process_count=answer.process_count,
@@ -87,8 +89,9 @@ class JaxStart:
         return address
 
     def shutdown(self) -> None:
-        """Disconnect from JAX's service, or end it in process 0."""
-        self._runtime.shutdown()
+        """Disconnect from JAX's service, or end it in process 0; nothing where JAX was not started."""
+        if self._started:
+            self._runtime.shutdown()
 
     def _dialled_address(
         self, start: Start, client: "CoordinatorClient", answer: "JoinAnswer", deadline: Deadline
@@ -114,6 +117,8 @@ class JaxStart:
         error = JaxMismatchError(
             start.world, answer.process_index, start.node, found.what, found.planned, found.found, found.remedy
         )
+        if answer.process_index != 0:
+            self.shutdown()  # process 0 leaves at the news, and a client of JAX's that is cut off aborts
         client.report(start.world, answer.generation, answer.process_index, "failed", str(error))
         raise error
 
