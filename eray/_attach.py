@@ -2,7 +2,6 @@
 
 import os
 import socket
-import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from eray._core.nodespec import NODE_FILE, SOCKET_NAME
 from eray._core.timing import Deadline
 from eray._identity import read_site
 from eray._io import clock, files
+from eray._ray.notices import say
 from eray._reach import await_word, open_link
 from eray.errors import ClusterLostError, RayAttachError
 
@@ -87,7 +87,7 @@ def _access(site: Site) -> dict[str, Any]:
     try:
         link.send({"type": "hello", "world": None, "process_index": None})
         deadline = Deadline.after(site.settings.cluster_timeout_s, now=clock.monotonic())
-        ready = await_word(link, "ready", node, deadline, _say)
+        ready = await_word(link, "ready", node, deadline, say)
         link.send({"type": "left"})
     finally:
         link.close()
@@ -109,7 +109,3 @@ def _node_file(site: Site) -> dict[str, Any]:
     raise RayAttachError(
         socket.gethostname(), looked, "start one by `eray up` or `eray run`, or set RAY_ADDRESS to its host:port"
     )
-
-
-def _say(text: str) -> None:
-    print(f"eray: {text}", file=sys.stderr, flush=True)

@@ -14,6 +14,7 @@ from eray._facts import join_request
 from eray._identity import Identity, identify, read_site
 from eray._io import clock
 from eray._io.link import Link
+from eray._ray.notices import say
 from eray._reach import await_word, open_link, reach
 from eray._start_jax import JaxStart, Start
 from eray.errors import ClusterLostError, DuplicateProcessError, ErayError, JoinError, StaleGenerationError
@@ -67,7 +68,7 @@ class Join:
         self._index = identity.process_index
         self._who = f"process {identity.process_index} of world {identity.world!r}"
         if identity.notice:
-            _say(identity.notice)
+            say(identity.notice)
         if self._with_jax:
             self._jax = JaxStart(self._environ)
         try:
@@ -100,10 +101,10 @@ class Join:
         link.send({"type": "hello", **hello})
         # The head's own deadline comes first: it can name the node that is missing.
         deadline = Deadline.after(self._cluster_timeout_s + HEAD_FIRST_S, now=clock.monotonic())
-        welcome = await_word(link, "welcome", node, deadline, _say)
+        welcome = await_word(link, "welcome", node, deadline, say)
         likely = driver_variables(welcome["auth"], welcome["token_path"])
         imported_with = likely if attach.load(self._environ, likely) else None
-        ready = await_word(link, "ready", node, deadline, _say)
+        ready = await_word(link, "ready", node, deadline, say)
         link.watch(self._on_message, self._on_lost)
         variables = driver_variables(ready["auth"], ready["token_path"])
         self._environ.update(variables)
@@ -125,7 +126,7 @@ class Join:
             self._jax.load()  # before the others wait for this process in JAX, which aborts at its own timeout
         deadline = Deadline.after(self._join_timeout_s, now=clock.monotonic())
         answer = client.join(
-            join_request(self._site, identity, access.node, access.place), timeout_s=self._join_timeout_s, progress=_say
+            join_request(self._site, identity, access.node, access.place), timeout_s=self._join_timeout_s, progress=say
         )
         if access.link is not None:
             member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
@@ -166,7 +167,7 @@ class Join:
                 in_step=self._site.slurm.task is not None,
                 asked_devices=self._site.settings.devices_per_process,
                 environ=self._environ,
-                say=_say,
+                say=say,
             )
             address = self._jax.run(start, client, answer, deadline)
         client.report(world, answer.generation, answer.process_index, "running")
@@ -176,7 +177,7 @@ class Join:
             answer.process_index,
             "running",
             timeout_s=deadline.remaining_s(clock.monotonic()),
-            progress=_say,
+            progress=say,
         )
         return address
 
@@ -200,7 +201,7 @@ class Join:
 
     def _on_message(self, message: dict[str, Any]) -> None:
         if message["type"] == "progress":
-            _say(str(message["text"]))
+            say(str(message["text"]))
         elif message["type"] == "failed":
             self._fail(str(message["cause"]), int(message["code"]))
 
@@ -216,7 +217,7 @@ class Join:
         if self._connection is not None:
             self._connection.on_failed(cause, code)
         elif not self._alone and not self._gave_up:  # JAX's start cannot be interrupted otherwise (FACTS J1)
-            _say(f"this process leaves: {cause}")
+            say(f"this process leaves: {cause}")
             sys.stdout.flush()
             if self._link is not None:
                 self._link.leave()
@@ -236,7 +237,3 @@ def _is_interactive() -> bool:
 
 def _nothing() -> None:
     return None
-
-
-def _say(text: str) -> None:
-    print(f"eray: {text}", file=sys.stderr, flush=True)

@@ -8,12 +8,11 @@ from collections.abc import MutableMapping
 from eray._bringup import Site, local_spec, ray_environment, step_spec
 from eray._cli.step import add_step_arguments, run_step, step_of
 from eray._core.nodespec import NodeSpec, WorldSpec
+from eray._identity import WORLD
 from eray._settings import Settings
 from eray._slurm.environment import SHELLS, Mode, SlurmEnvironment, read_environment
 from eray._slurm.membership import foreign_error
 from eray.errors import UsageError
-
-WORLD = "main"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
+from eray._io.reading import names_in, text_of
+
 _SHORT_OF_UUID = re.compile(r"\?")  # the driver shows GPU-????… until it has started the card
 
 
@@ -45,11 +47,11 @@ def read_hardware(
 
 def _nvidia(root: str, may_open: Callable[[str], bool], nvml: Callable[[], Sequence[str] | None]) -> Hardware | None:
     listing = os.path.join(root, "proc/driver/nvidia/gpus")
-    cards = [_information(os.path.join(listing, name, "information")) for name in sorted(_names(listing))]
+    cards = [_information(os.path.join(listing, name, "information")) for name in sorted(names_in(listing))]
     if not cards:
         count = sum(
             may_open(os.path.join(root, "dev", name))
-            for name in _names(os.path.join(root, "dev"))
+            for name in names_in(os.path.join(root, "dev"))
             if re.fullmatch(r"nvidia\d+", name)
         )
         return Hardware("cuda", count, None) if count else None
@@ -67,7 +69,7 @@ def _nvidia(root: str, may_open: Callable[[str], bool], nvml: Callable[[], Seque
 
 def _information(path: str) -> dict[str, str]:
     # Lines such as "GPU UUID: \t GPU-6f2b…" and "Device Minor: \t 0" (NVIDIA's driver, README chapter on /proc).
-    pairs = (line.partition(":") for line in _text(path).splitlines())
+    pairs = (line.partition(":") for line in text_of(path).splitlines())
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
@@ -75,18 +77,18 @@ def _has_mig(root: str) -> bool:
     capabilities = os.path.join(root, "proc/driver/nvidia/capabilities")
     return any(
         instance.startswith("gi")
-        for name in _names(capabilities)
+        for name in names_in(capabilities)
         if name.startswith("gpu")
-        for instance in _names(os.path.join(capabilities, name, "mig"))
+        for instance in names_in(os.path.join(capabilities, name, "mig"))
     )
 
 
 def _amd(root: str, may_open: Callable[[str], bool]) -> Hardware | None:
     nodes = os.path.join(root, "sys/class/kfd/kfd/topology/nodes")
     found = []
-    for name in sorted(_names(nodes), key=lambda name: (len(name), name)):
+    for name in sorted(names_in(nodes), key=lambda name: (len(name), name)):
         # Lines such as "simd_count 304"; the kernel refuses to show a card that the device cgroup hides.
-        pairs = (line.split() for line in _text(os.path.join(nodes, name, "properties")).splitlines())
+        pairs = (line.split() for line in text_of(os.path.join(nodes, name, "properties")).splitlines())
         facts = {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
         minor = facts.get("drm_render_minor", "0")
         if facts.get("simd_count", "0") == "0":
@@ -124,18 +126,3 @@ def _nvml_uuids() -> tuple[str, ...] | None:
 
 def _accessible(path: str) -> bool:
     return os.access(path, os.R_OK | os.W_OK)
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return os.listdir(directory)
-    except OSError:
-        return []
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            return stream.read()
-    except OSError:
-        return ""

@@ -5,6 +5,7 @@ import resource
 from contextlib import suppress
 
 from eray._core.checkup_limits import Limits
+from eray._io.reading import names_in, text_of
 
 INFINIBAND = "/sys/class/infiniband"
 UNLIMITED = resource.RLIM_INFINITY
@@ -44,23 +45,23 @@ def thread_limit() -> int | None:
 def threads_of_user(proc: str = "/proc") -> int:
     """Return how many threads the processes of this user have on this node."""
     own, count = os.geteuid(), 0
-    for name in _names(proc):
+    for name in names_in(proc):
         if name.isdigit():
             with suppress(OSError, ValueError, IndexError):
                 if os.stat(f"{proc}/{name}").st_uid == own:
-                    count += int(_text(f"{proc}/{name}/stat").rpartition(")")[2].split()[17])  # proc(5): num_threads
+                    count += int(text_of(f"{proc}/{name}/stat").rpartition(")")[2].split()[17])  # proc(5): num_threads
     return count
 
 
 def group_room(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int | None:
     """Return how many more threads this process's control group may have, and those above it; None without a limit."""
-    path = _group_path(_text(f"{proc}/self/cgroup"))
+    path = _group_path(text_of(f"{proc}/self/cgroup"))
     if path is None:
         return None
     base = f"{root}/pids" if os.path.isdir(f"{root}/pids") else root
     room = []
     while True:
-        most, now = _text(f"{base}{path}/pids.max").strip(), _text(f"{base}{path}/pids.current").strip()
+        most, now = text_of(f"{base}{path}/pids.max").strip(), text_of(f"{base}{path}/pids.current").strip()
         if most.isdigit() and now.isdigit():
             room.append(int(most) - int(now))
         if path in ("", "/"):
@@ -70,7 +71,7 @@ def group_room(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int | None:
 
 def core_pattern() -> str | None:
     """Return where Linux writes the memory of a process that crashes, None where it does not say."""
-    return _text("/proc/sys/kernel/core_pattern").strip() or None
+    return text_of("/proc/sys/kernel/core_pattern").strip() or None
 
 
 def has_pidfd() -> bool:
@@ -86,18 +87,3 @@ def _group_path(text: str) -> str | None:
     # "0::/a/b" with the one hierarchy of version 2, "7:pids:/a/b" with version 1, see cgroups(7)
     paths = {controllers: path for _, controllers, path in (line.split(":", 2) for line in text.splitlines())}
     return paths.get("pids", paths.get(""))
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return os.listdir(directory)
-    except OSError:
-        return []
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            return stream.read()
-    except OSError:
-        return ""
