@@ -186,6 +186,7 @@ def _spec(
         hardware_count=None if in_step else hardware.count,
         dashboard=purpose == "up" if settings.dashboard is None else settings.dashboard,
         cluster_timeout_s=settings.cluster_timeout_s,
+        node_timeout_s=settings.node_timeout_s,
         world=world,
         shared_run_dir=shared_run_dir,
     )

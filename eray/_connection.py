@@ -151,8 +151,11 @@ class Connection:
             f"generation {about.generation} on {about.node.get('name')}>"
         )
 
-    def on_failed(self, cause: str, code: int) -> None:
-        """Take the news that the world or the cluster failed: end this process, or mark it where it is alone."""
+    def on_failed(self, cause: str, code: int, *, said: bool = False) -> None:
+        """Take the news that the world or the cluster failed: end this process, or mark it where it is alone.
+
+        ``said`` tells that the cause stands on this process's stderr already.
+        """
         self._echo.set()
         if self._closed or self._pid != os.getpid():
             return
@@ -161,7 +164,8 @@ class Connection:
             logger.error("%s", cause)
             return
         self._ending = True
-        print(f"eray: process {self._about.process_index} leaves: {cause}", file=sys.stderr, flush=True)
+        if not said:
+            print(f"eray: process {self._about.process_index} leaves: {cause}", file=sys.stderr, flush=True)
         sys.stdout.flush()
         if self._link is not None:
             self._link.leave()

@@ -51,7 +51,7 @@ class Join:
         self._jax: JaxStart | None = None
         self._connection: Connection | None = None
         self._link: Link | None = None
-        self._alone = self._gave_up = False
+        self._alone = self._gave_up = self._is_told_for_us = False
         self._who, self._index = "a process", 0
         self._owns_ray = True
 
@@ -102,6 +102,7 @@ class Join:
         # The head's own deadline comes first: it can name the node that is missing.
         deadline = Deadline.after(self._cluster_timeout_s + HEAD_FIRST_S, now=clock.monotonic())
         welcome = await_word(link, "welcome", node, deadline, say)
+        self._is_told_for_us = welcome["purpose"] == "run"  # by the command that passes our output on
         likely = driver_variables(welcome["auth"], welcome["token_path"])
         imported_with = likely if attach.load(self._environ, likely) else None
         ready = await_word(link, "ready", node, deadline, say)
@@ -203,7 +204,7 @@ class Join:
         if message["type"] == "progress":
             say(str(message["text"]))
         elif message["type"] == "failed":
-            self._fail(str(message["cause"]), int(message["code"]))
+            self._fail(str(message["cause"]), int(message["code"]), said=self._is_told_for_us)
 
     def _on_lost(self) -> None:
         if self._gave_up:
@@ -213,11 +214,12 @@ class Join:
         else:
             self._fail("this node's supervisor is gone", ClusterLostError.exit_code)
 
-    def _fail(self, cause: str, code: int) -> None:
+    def _fail(self, cause: str, code: int, *, said: bool = False) -> None:
         if self._connection is not None:
-            self._connection.on_failed(cause, code)
+            self._connection.on_failed(cause, code, said=said)
         elif not self._alone and not self._gave_up:  # JAX's start cannot be interrupted otherwise (FACTS J1)
-            say(f"this process leaves: {cause}")
+            if not said:
+                say(f"this process leaves: {cause}")
             sys.stdout.flush()
             if self._link is not None:
                 self._link.leave()

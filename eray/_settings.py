@@ -31,7 +31,7 @@ class Settings:
     )
     port_range: tuple[int, int] = _row("ERAY_PORT_RANGE", "ports", (24000, 29999), "where the beacon's ports are drawn")
     tmpdir: str = _row("ERAY_TMPDIR", "path", "/tmp", "node-local parent of the run directory")
-    state_dir: str = _row("ERAY_STATE_DIR", "text", "~/.eray", "secret, tokens and job directories")
+    state_dir: str = _row("ERAY_STATE_DIR", "text", "~/.eray", "secret and job directories")
     secret: str | None = _row(
         "ERAY_SECRET", "text", None, "shared secret instead of ~/.eray/secret, 32 characters or more"
     )
@@ -42,6 +42,9 @@ class Settings:
         "ERAY_DASHBOARD", "flag", None, "whether Ray's dashboard runs; default: only with `eray up`"
     )
     cluster_timeout_s: float = _row("ERAY_CLUSTER_TIMEOUT_S", "seconds", 300.0, "for all nodes to be up")
+    node_timeout_s: float = _row(
+        "ERAY_NODE_TIMEOUT_S", "seconds", 5.0, "silence of a node, its kernel too, after which it is lost; at least 2"
+    )
     join_timeout_s: float = _row("ERAY_JOIN_TIMEOUT_S", "seconds", 300.0, "for all processes to join and start JAX")
     drain_timeout_s: float = _row(
         "ERAY_DRAIN_TIMEOUT_S", "seconds", 300.0, "for all processes to leave, on the way out"

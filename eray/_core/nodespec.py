@@ -62,6 +62,7 @@ class NodeSpec:
     hardware_count: int | None
     dashboard: bool
     cluster_timeout_s: float
+    node_timeout_s: float
     world: WorldSpec | None = None
     shared_run_dir: str | None = None
 

@@ -1,5 +1,6 @@
 """How a cluster ends: the first cause, and the exit code that counts."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -22,6 +23,12 @@ class Outcome:
             return False
         self.cause, self.told, self.culprit = cause, code, culprit
         return True
+
+    def lost(self, process_indexes: Iterable[int]) -> int | None:
+        """Take the loss of processes whose end nobody will tell, and return the code when it is decided by that."""
+        before = len(self.running)
+        self.running.difference_update(process_indexes)
+        return self.told if before and not self.running else None
 
     def ended(self, process_index: int, code: int) -> int | None:
         """Take the end of a process, and return the command's code when it is decided."""

@@ -12,8 +12,6 @@ from eray.errors import ChannelClosed
 
 SEND_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 1.0
-# A node that lost its power sends no end of file: the kernel asks after it and gives up within about 20 s.
-_PROBES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
 
 
 async def read_frame(reader: asyncio.StreamReader, limit: int) -> bytes:
@@ -38,7 +36,20 @@ class Channel:
         self._reader, self._writer, self._sealer, self._opener = reader, writer, sealer, opener
         self._length: int | None = None  # of a frame whose header is read: a cancelled receive() loses nothing
         self._ended: str | None = None
-        _probe(writer.get_extra_info("socket"))
+
+    def notice_silence(self, timeout_s: float) -> None:
+        """End the channel when the peer's kernel does not answer for ``timeout_s``, to the second.
+
+        A node that lost its power or its cable sends no end of file. The kernels ask each other every second, so that
+        a supervisor that is only slow is not taken for dead (tcp(7)).
+        """
+        connection: socket.socket = self._writer.get_extra_info("socket")
+        seconds = max(round(timeout_s), 2)
+        probes = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": seconds - 1, "TCP_USER_TIMEOUT": seconds * 1000}
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in probes.items():
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Send one message; several tasks may do so at once.
@@ -75,6 +86,8 @@ class Channel:
             return self._opener.open(sealed)
         except asyncio.IncompleteReadError as exc:
             raise self._end("the other side closed it or died") from exc
+        except TimeoutError as exc:
+            raise self._end("its node does not answer: no power, or no network?") from exc
         except OSError as exc:
             raise self._end(f"receiving failed ({exc.strerror or exc})") from exc
         except (FrameError, HandshakeError) as exc:
@@ -97,10 +110,3 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
     with suppress(OSError):  # TimeoutError is one
         async with asyncio.timeout(CLOSE_TIMEOUT_S):
             await writer.wait_closed()
-
-
-def _probe(connection: socket.socket) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _PROBES.items():
-        if hasattr(socket, name):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

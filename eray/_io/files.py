@@ -62,6 +62,25 @@ def write_new(path: str, data: str | bytes) -> None:
         os.fsync(descriptor)
 
 
+def keep_in_memory(path: str, data: str) -> None:
+    """Let ``path`` show ``data`` to this user as long as this process lives, and to nobody afterwards.
+
+    It is a link to a file in this process's memory, so no death of the process, and no loss of power, leaves ``data``
+    behind. Only this user's processes can follow it (proc(5), ``/proc/pid/fd``).
+
+    Raises:
+        DirectoryError: the link cannot be made.
+    """
+    descriptor = os.memfd_create(os.path.basename(path))  # closed by our end, whatever it is; not inherited
+    os.fchmod(descriptor, 0o400)
+    os.write(descriptor, data.encode())
+    remove(path)
+    try:
+        os.symlink(f"/proc/{os.getpid()}/fd/{descriptor}", path)
+    except OSError as exc:
+        raise DirectoryError(path, f"cannot be made ({exc.strerror})", _WRITABLE) from exc
+
+
 def remove(path: str) -> None:
     """Remove a file where it is there and can be."""
     with suppress(OSError):

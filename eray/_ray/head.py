@@ -126,24 +126,27 @@ class Head:
             if world is not None:
                 self._nodes.broadcast({"type": "start-processes", "generation": 1})
 
-    def _node_lost(self, rank: int, name: str) -> None:
+    def _node_lost(self, rank: int, name: str, reason: str) -> None:
         self._bring_up.forget(rank)
-        if rank not in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
-            where = f"node {name} ({self._processes_on(rank)})"
-            self._fail(f"{where} is lost: its supervisor does not answer any more", ClusterError.exit_code)
+        if rank in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
+            return
+        indexes = self._processes_on(rank)
+        processes = name_missing([{"process_index": index} for index in indexes])
+        self._fail(f"node {name} ({processes}) is lost: {reason}", ClusterError.exit_code)
+        if (decided := self._outcome.lost(indexes)) is not None:
+            self.finish(decided)
+        self._end_when_idle()
 
-    def _processes_on(self, rank: int) -> str:
+    def _processes_on(self, rank: int) -> list[int]:
         if (world := self._spec.world) is not None:
-            indexes = [index for index, row in enumerate(world.layout(self._spec.nodes)) if row[0] == rank]
-        else:
-            indexes = self._served.get(rank, {}).get("indexes_on_node") or []
-        return name_missing([{"process_index": index} for index in indexes])
+            return [index for index, row in enumerate(world.layout(self._spec.nodes)) if row[0] == rank]
+        return list(self._served.get(rank, {}).get("indexes_on_node") or [])
 
     async def _watch_roll_call(self) -> None:
         deadline = Deadline.after(self._spec.cluster_timeout_s, now=clock.monotonic())
         while not deadline.is_over(clock.monotonic()):
             await asyncio.sleep(min(deadline.remaining_s(clock.monotonic()), WAITING_S))
-            if self._nodes.roll.missing:
+            if self._nodes.roll.missing and self._outcome.cause is None:
                 say(f"waiting for {', '.join(self._nodes.roll.missing[:20])} to report to the head")
         if self._spec.purpose == "tasks" and self._phases and set(self._phases.values()) <= COMPLETE:
             return  # worlds of some of the step's tasks: they have all that they need
@@ -197,10 +200,8 @@ class Head:
     def _end_when_idle(self) -> None:
         if self._spec.purpose != "tasks" or not self._idle >= self._nodes.connected:
             return
-        if self._outcome.cause is not None:
-            self.finish(JoinError.exit_code)
-        elif len(self._served) == len(self._spec.nodes):
-            self.finish(0)
+        if self._outcome.cause is not None or len(self._served) == len(self._spec.nodes):
+            self.finish(self._outcome.told or 0)
 
     def _fail_with(self, error: ErayError) -> None:
         self._fail(str(error), error.exit_code, error=error_data(error))

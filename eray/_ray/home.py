@@ -13,11 +13,11 @@ from eray._io.lock import LOCK_NAME, SPAWN_LOCK, NodeLock
 from eray.errors import DirectoryError
 
 LOCK_WAIT_S = 10.0
-LEFT_AFTER_S = 60.0
+LEFT_AFTER_S = 5.0
 
 
 def prepare(spec: NodeSpec) -> NodeLock:
-    """Make the run directory and Ray's temp directory, take the node's lock, and write the token's file.
+    """Make the run directory and Ray's temp directory, take the node's lock, and keep the token there.
 
     Raises:
         DirectoryError: a directory is not safe, not local, or not there.
@@ -28,15 +28,15 @@ def prepare(spec: NodeSpec) -> NodeLock:
     lock = _locked(spec)
     files.private_directory(spec.ray_dir, spec.tmpdir)
     if spec.auth == "token":
-        files.write_private(spec.token_path, spec.token)
+        files.keep_in_memory(spec.token_path, spec.token)
     return lock
 
 
 def sweep(parent: str) -> None:
-    """Remove the run directories of this user's that killed supervisors left on this node, tokens and all.
+    """Remove the run directories of this user's that killed supervisors left on this node.
 
     Slurm kills what outlives a node's last task (FACTS S15). A directory counts as left when nobody holds a lock in it
-    and nothing was made in it for a minute; Ray's temp directory beside it goes with it.
+    and nothing was made in it for a moment; Ray's temp directory beside it goes with it.
     """
     with suppress(OSError):
         for entry in list(os.scandir(parent)):

@@ -17,21 +17,12 @@ MAX_LOG_BYTES = 32 * 1024 * 1024
 
 
 def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
-    """Write ``cluster.json``, and the token beside it for the login node; only the user can read them."""
+    """Write ``cluster.json``, which only the user can read. The token is not in it: it follows from the secret."""
     try:
         directory = files.private_directory(_job_directory(spec), os.path.dirname(spec.state_dir))
         files.write_private_json(os.path.join(directory, "cluster.json"), about)
-        if spec.auth == "token":
-            tokens = os.path.join(spec.state_dir, "tokens")
-            files.private_directory(tokens, os.path.dirname(spec.state_dir))
-            files.write_private(_token_path(spec), spec.token)
     except DirectoryError as exc:
         logger.warning("the login node will not find this cluster: %s", exc)
-
-
-def withdraw(spec: NodeSpec) -> None:
-    """Remove the token of a cluster that has ended."""
-    files.remove(_token_path(spec))
 
 
 def keep_logs(spec: NodeSpec) -> str | None:
@@ -54,7 +45,3 @@ def keep_logs(spec: NodeSpec) -> str | None:
 
 def _job_directory(spec: NodeSpec) -> str:
     return naming.job_directory(spec.state_dir, spec.cluster, spec.job or spec.key)
-
-
-def _token_path(spec: NodeSpec) -> str:
-    return os.path.join(spec.state_dir, "tokens", spec.key)

@@ -80,7 +80,7 @@ async def _tell_head(spec: NodeSpec, error: ErayError) -> None:
 
 
 async def _dial(spec: NodeSpec, deadline_s: float, progress: Callable[[str], None]) -> Channel:
-    return await beacon.dial(
+    channel = await beacon.dial(
         spec.head_hosts,
         spec.ports,
         token=spec.token,
@@ -90,6 +90,8 @@ async def _dial(spec: NodeSpec, deadline_s: float, progress: Callable[[str], Non
         deadline_s=deadline_s,
         progress=progress,
     )
+    channel.notice_silence(spec.node_timeout_s)
+    return channel
 
 
 async def _serve(
@@ -189,8 +191,9 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[]
         await supervisor.stop()
         await channel.close()  # the head waits for it: the node is clean now
         return 0
-    except ChannelClosed:
-        error = ClusterLostError(spec.nodes[0], "the head's supervisor is gone", "see the first error of this job")
+    except ChannelClosed as exc:
+        found = f"the head's supervisor is gone ({exc.reason})"
+        error = ClusterLostError(spec.nodes[0], found, "see the first error of this job, and the logs of that node")
     except Exception as exc:
         error = fault(spec.node, exc)
     supervisor.fail(error)

@@ -9,7 +9,7 @@ from eray._core.rollcall import NodeReport, RollCall
 from eray._io import beacon, clock
 from eray._io.channel import Channel
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import ErayError, NodesMissingError
+from eray.errors import ChannelClosed, ErayError, NodesMissingError
 
 Task = Coroutine[Any, Any, None]
 
@@ -24,7 +24,7 @@ class Nodes:
         *,
         reported: Callable[[NodeReport], None],
         said: Callable[[int, Message], None],
-        lost: Callable[[int, str], None],
+        lost: Callable[[int, str, str], None],
         spawn: Callable[[Task], None],
     ) -> None:
         self._spec, self._supervisor = spec, supervisor
@@ -89,15 +89,19 @@ class Nodes:
         if rank in self._channels:
             self.register(report)  # the roll-call names the two that claim one place
             return
+        channel.notice_silence(self._spec.node_timeout_s)
         self._channels[rank] = channel
         self.register(report)
+        reason = "the head closed it"
         try:
             while True:
                 self._said(rank, await channel.receive())
+        except ChannelClosed as exc:
+            reason = exc.reason
         finally:
             del self._channels[rank]
             self.roll = self.roll.lost(rank, clock.monotonic())
-            self._lost(rank, report.name)
+            self._lost(rank, report.name, reason)
 
 
 async def _raised(error: ErayError) -> None:

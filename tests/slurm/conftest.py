@@ -16,7 +16,7 @@ import pytest
 pytest.register_assert_rewrite("worlds")
 
 from rig_share import ShareError, furnish  # noqa: E402
-from slurm_rig import SCRIPT, USER, Rig  # noqa: E402
+from slurm_rig import GUEST, SCRIPT, USER, Rig  # noqa: E402
 
 NODES = 3
 LOCK = "/run/eray-slurm-rig.lock"
@@ -58,7 +58,7 @@ def rig(slurm_cluster: Rig) -> Iterator[Rig]:
 
 def _up(share: Path) -> Rig:
     try:
-        furnished = furnish(share, USER)
+        furnished = furnish(share, (USER, GUEST))
     except ShareError as exc:
         pytest.skip(str(exc))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
@@ -86,7 +86,7 @@ def _why_not() -> str | None:
 def _installed() -> bool:
     programs = ("slurmctld", "slurmd", "munged", "srun", "ip", "setpriv")
     there = all(shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") for name in programs)
-    return there and subprocess.run(["id", USER], capture_output=True, timeout=10).returncode == 0
+    return there and subprocess.run(["id", USER, GUEST], capture_output=True, timeout=10).returncode == 0
 
 
 def _locked(lock: IO[str], timeout_s: float) -> bool:

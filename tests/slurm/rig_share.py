@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,17 +43,17 @@ class Share:
         return self.root / "out"
 
 
-def furnish(root: Path, user: str) -> Share:
-    """Fill ``root`` and return what is where.
+def furnish(root: Path, users: Sequence[str]) -> Share:
+    """Fill ``root`` for plain ``users`` and return what is where.
 
     Raises:
-        ShareError: ``user`` can run neither this interpreter nor one made from Debian's.
+        ShareError: they can run neither this interpreter nor one made from Debian's.
     """
     root.chmod(0o755)
-    share = Share(root, sys.executable if runs_for(user, sys.executable) else _environment(root / "env", user))
+    share = Share(root, sys.executable if runs_for(users[0], sys.executable) else _environment(root / "env", users[0]))
     share.out.mkdir()
     share.out.chmod(0o1777)
-    for name in ("root", user):  # homes of their own: the users' real ones stay as they are
+    for name in ("root", *users):  # homes of their own: the users' real ones stay as they are
         share.home(name).mkdir(parents=True, mode=0o700)
         shutil.chown(share.home(name), name)
     for source in COPIED:

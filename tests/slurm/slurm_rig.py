@@ -17,6 +17,8 @@ from rig_share import Share
 SCRIPT = Path(__file__).with_name("slurm-rig")
 STATE = Path("/run/slurm-rig")
 USER = "rig"
+GUEST = "guest"
+"""Another plain user, who has nothing to do with the first."""
 Command = str | Sequence[str | os.PathLike[str]]
 T = TypeVar("T")
 

@@ -31,6 +31,7 @@ SPEC = NodeSpec(
     hardware_count=None,
     dashboard=False,
     cluster_timeout_s=300.0,
+    node_timeout_s=5.0,
     world=WORLD,
 )
 

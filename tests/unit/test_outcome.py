@@ -15,6 +15,8 @@ CASES = {
     ),
     "failure_of_the_cluster": ([("fail", "lost", 4, None), ("end", 0, 4), ("end", 1, 4), ("end", 2, 4)], 4),
     "own_code_beats_the_failure_of_the_cluster": ([("fail", "lost", 4, None), ("end", 0, 4), ("end", 1, 9)], 9),
+    "lost_processes_are_not_awaited": ([("fail", "lost", 4, None), ("lost", [1, 2]), ("end", 0, 4)], 4),
+    "last_processes_are_lost": ([("end", 0, 0), ("fail", "lost", 4, None), ("lost", [1, 2])], 4),
     "second_cause_changes_nothing": ([("fail", "a", 4, None), ("fail", "b", 5, 0), ("end", 0, 3)], 3),
 }
 
@@ -26,6 +28,8 @@ def test_outcome_decides_the_code(events, code):
         assert decided is None, "decided before the last event"
         if kind == "end":
             decided = outcome.ended(*rest)
+        elif kind == "lost":
+            decided = outcome.lost(*rest)
         else:
             outcome.failed(*rest)
     assert decided == code
