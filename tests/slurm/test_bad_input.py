@@ -156,21 +156,3 @@ def test_ray_versions_that_differ(rig: Rig) -> None:
     expect_nothing_left(rig)
     assert result.returncode == 4, result.output
     expect_error(result.output, "node node02: it has Ray 2.61.0, the head node01 has", "use one environment")
-
-
-@pytest.mark.full
-def test_foreign_ray_by_default_ports_neither_helps_nor_hurts(rig: Rig) -> None:
-    command = "exec python -m ray.scripts.scripts start --head --block >/tmp/foreign.log 2>&1"
-    started = rig.exec("node01", f"cd /tmp; setsid bash -c 'echo $$ >foreign.pid; {command}' & sleep 0.5", user=USER)
-    session = rig.exec("node01", ["cat", "/tmp/foreign.pid"]).check().stdout.strip()
-    assert started.returncode == 0
-    try:
-        running = 'until grep -q "Ray runtime started" /tmp/foreign.log; do kill -0 $0 && sleep 0.1 || exit 1; done'
-        rig.exec("node01", ["timeout", "60", "bash", "-c", running, session]).check()
-        before = {process.pid for process in rig.processes("node01") if process.belongs_to_eray_or_ray}
-        result = rig.srun(["-N2", "-n2", "python", WHO]).check()
-        assert read_world(result.output).places == [("node01", 0), ("node02", 0)]
-        assert {process.pid for process in rig.processes("node01") if process.belongs_to_eray_or_ray} == before
-    finally:
-        rig.exec("node01", f"kill -KILL $(ps -o pid= -s {session}); rm -rf /tmp/ray /tmp/foreign.*")
-    rig.wait_until(lambda: not rig.leftover_processes(), 5, "the foreign Ray to be gone")

@@ -1,0 +1,51 @@
+"""Find the processes of a world on the rig's nodes, and kill them as the kernel does."""
+
+import os
+import re
+import signal
+import time
+
+from rig_processes import Process
+from slurm_rig import Rig
+
+VICTIMS = {
+    "process": r"^\S*python\S* programs/",
+    "supervisor": r"^\S*python\S* -P -m eray (node|run --led|up --led)",
+    "raylet": r"^\S*/raylet ",
+    "gcs": r"^\S*/gcs_server ",
+    "ray start": r"^\S*python\S* -P -m eray._ray.ray_start ",
+    "coordinator": r"^ray::Coordinator",
+    "guard": r"_io/guard\.py",
+}
+LAUNCHER = re.compile(r"(^|/)srun |bin/eray (run|up)\b")
+"""What stays until Slurm itself says that a step is over; the batch script's own side of eray."""
+
+
+def victim(rig: Rig, node: str, kind: str) -> Process:
+    """Return the one process of a kind on a node."""
+    found = [each for each in rig.processes(node) if re.search(VICTIMS[kind], each.cmdline)]
+    assert len(found) == 1, [each.cmdline for each in found]
+    return found[0]
+
+
+def kill(process: Process, number: int = signal.SIGKILL) -> float:
+    """Send a signal, and return when."""
+    now = time.monotonic()
+    os.kill(process.host_pid, number)
+    return now
+
+
+def survivors(rig: Rig, nodes: tuple[str, ...]) -> list[str]:
+    """Return what lives of eray and Ray on these nodes, but for the launcher's side of a step."""
+    return [
+        f"{node}: {each.pid} {each.cmdline}"
+        for node in nodes
+        for each in rig.processes(node)
+        if each.belongs_to_eray_or_ray and not LAUNCHER.search(each.cmdline)
+    ]
+
+
+def secrets_left(rig: Rig) -> list[str]:
+    """Return what can still be read of a token in the run directories that were left."""
+    readable = "for path in /tmp/eray-*/*/token; do cat $path >/dev/null 2>&1 && echo $path; done"
+    return [f"{node}: {path}" for node in rig.nodes for path in rig.exec(node, readable).stdout.split()]
