@@ -28,6 +28,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 PROGRESS_S = 10.0
 NONCE_BYTES = 32
 BACKLOG = 4096  # all nodes of a large job may dial in the same moment
+BATCH = 32  # connections that asyncio accepts before it serves those it has
+MAX_GREETINGS = 256  # unproven connections at once; a descriptor each, of 1,024 by default. A proof takes 6 batches
 
 _log = logging.getLogger(__name__)
 Handler = Callable[[Channel], Awaitable[None]]
@@ -42,10 +44,15 @@ class BeaconServer:
         self._credentials, self._handler = credentials, handler
         self._listener: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._unproven: dict[asyncio.StreamWriter, None] = {}  # the oldest first
+        self._told: set[tuple[str, Found]] = set()
 
     async def start(self, host: str, port: int) -> None:
         """Listen on one port; raises OSError where that is not possible."""
-        self._listener = await asyncio.start_server(self._connected, host, port, backlog=BACKLOG)
+        self._listener = await asyncio.start_server(self._connected, host, port, backlog=BATCH)
+        for each in self._listener.sockets:
+            with each.dup() as same:
+                same.listen(BACKLOG)
         self.port = self._listener.sockets[0].getsockname()[1]
 
     def refuse(self) -> None:
@@ -62,6 +69,11 @@ class BeaconServer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._unproven[writer] = None
+        if len(self._unproven) > MAX_GREETINGS:  # silent strangers: a node proves itself at once, or comes again
+            oldest = next(iter(self._unproven))
+            del self._unproven[oldest]
+            oldest.transport.abort()
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -77,6 +89,8 @@ class BeaconServer:
         except asyncio.CancelledError:
             writer.transport.abort()
             raise
+        finally:
+            self._unproven.pop(writer, None)
         try:
             await self._handler(channel)
         except ChannelClosed as exc:
@@ -91,7 +105,9 @@ class BeaconServer:
         if isinstance(exc, HandshakeError):
             peer = (writer.get_extra_info("peername") or ("?",))[0]
             self.refused.append(f"{peer}: {exc}")
-            _log.warning("the beacon refused %s: %s", peer, exc)
+            first = (peer, exc.found) not in self._told
+            self._told.add((peer, exc.found))
+            _log.log(logging.WARNING if first else logging.DEBUG, "the beacon refused %s: %s", peer, exc)
 
 
 async def listen(
