@@ -2,6 +2,8 @@
 
 import http.client
 import os
+import socket
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -49,6 +51,33 @@ def other_user() -> Iterator[None]:
         os.seteuid(uid)
         os.setegid(gid)
         os.setgroups(groups)
+
+
+def is_refused_to_other_user(path: Path) -> bool:
+    """Tell whether another user can neither read a file, list a directory nor connect to a socket."""
+    try:
+        kind = path.lstat().st_mode
+        with other_user():
+            if stat.S_ISSOCK(kind):
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.connect(str(path))
+            elif stat.S_ISDIR(kind):
+                os.listdir(path)
+            else:
+                path.read_bytes()
+    except (PermissionError, FileNotFoundError, ProcessLookupError):  # what is gone meanwhile tells nobody anything
+        return True
+    return False
+
+
+def holders(text: str, pids: Iterable[int]) -> set[int]:
+    """Return which of these processes have the text in their environment or their arguments."""
+    found = set()
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):  # an idle worker of Ray's ended meanwhile
+            if any(text.encode() in Path(f"/proc/{pid}/{name}").read_bytes() for name in ("environ", "cmdline")):
+                found.add(pid)
+    return found
 
 
 def sockets_of(pids: Iterable[int]) -> set[str]:

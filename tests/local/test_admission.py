@@ -2,15 +2,24 @@
 
 import os
 import signal
-import socket
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from doors import GUARDED_GRPC, GUARDED_HTTP, WRONG, ask, call, listeners, other_user, sockets_of
+from doors import (
+    GUARDED_GRPC,
+    GUARDED_HTTP,
+    WRONG,
+    ask,
+    call,
+    holders,
+    is_refused_to_other_user,
+    listeners,
+    other_user,
+    sockets_of,
+)
 from laptop import Laptop, await_text, until
 
 from eray._io.secret import ensure_secret
@@ -112,7 +121,7 @@ def ask_gcs(cluster: Cluster) -> str:
     return result.wait().check().stdout
 
 
-def open_doors(pids: "dict[int, str]") -> dict[tuple[str, int], str]:
+def open_doors(pids: dict[int, str]) -> dict[tuple[str, int], str]:
     """Try all that is guarded on every port of these processes; return what each open HTTP port gives away."""
     found = {}
     for door in sorted(listeners(pids)):
@@ -157,16 +166,6 @@ def test_eray_run_listens_on_nothing_that_is_open(laptop: Laptop) -> None:
     end.unlink()
 
 
-def holders(text: str, pids: "dict[int, str]") -> set[int]:
-    """Return which of these processes have the text in their environment or their arguments."""
-    found = set()
-    for pid in pids:
-        with suppress(FileNotFoundError, ProcessLookupError):  # an idle worker of Ray's ended meanwhile
-            if any(text.encode() in Path(f"/proc/{pid}/{name}").read_bytes() for name in ("environ", "cmdline")):
-                found.add(pid)
-    return found
-
-
 WORKER = """
 import os, ray
 ray.init(namespace="eray")
@@ -190,23 +189,6 @@ def test_token_and_secret_stand_where_they_must_and_nowhere_else(cluster: Cluste
     assert holding == {cluster.run_dir / "token"}
     assert stat.S_IMODE((cluster.run_dir / "token").stat().st_mode) == 0o600
     assert place.python("-c", WORKER, **cluster.exports).wait().check().stdout == "['RAY_AUTH_TOKEN_PATH']\n"
-
-
-def is_refused_to_other_user(path: Path) -> bool:
-    """Tell whether another user can neither read a file, list a directory nor connect to a socket."""
-    try:
-        kind = path.lstat().st_mode
-        with other_user():
-            if stat.S_ISSOCK(kind):
-                with socket.socket(socket.AF_UNIX) as client:
-                    client.connect(str(path))
-            elif stat.S_ISDIR(kind):
-                os.listdir(path)
-            else:
-                path.read_bytes()
-    except (PermissionError, FileNotFoundError, ProcessLookupError):  # what is gone meanwhile tells nobody anything
-        return True
-    return False
 
 
 @as_root
