@@ -60,6 +60,7 @@ def cluster() -> Iterator[Cluster]:
         up.signal(signal.SIGTERM)
         assert up.wait(15).returncode == 143
         until(lambda: not place.processes() or None, 5.0, lambda: f"the end of {place.processes()}")
+        assert [*(place.root / "tmp").iterdir()] == []
     finally:
         place.clear()
 
