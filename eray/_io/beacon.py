@@ -8,8 +8,9 @@ import asyncio
 import errno
 import logging
 import random
+import resource
 import secrets
-from collections import deque
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
@@ -18,34 +19,42 @@ from eray._core.handshake import Credentials, Found, HandshakeError, Opener, Sea
 from eray._core.search import Search
 from eray._io import clock
 from eray._io.channel import Channel, close_writer, read_frame
+from eray._io.limits import soft_limit
 from eray.errors import BeaconError, ChannelClosed
 
 ATTEMPT_S = 1.0  # a stranger on a candidate port costs no more
-GREETING_S = 5.0  # the server's patience with a connection that has not proved itself
+GREETING_S = 2.0  # the server's patience with a connection that has not proved itself: a node gives up sooner
 RESOLVE_S = 5.0
 CUT_SHORT = (Found.UNRESOLVED, Found.UNREACHABLE, Found.SILENT)  # what a look that has no time finds
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 PROGRESS_S = 10.0
 NONCE_BYTES = 32
 BACKLOG = 4096  # all nodes of a large job may dial in the same moment
+BATCH = 32  # connections that asyncio accepts before it serves those it has
+UNPROVEN_SHARE = 4  # connections that have proved nothing take a quarter of the descriptors at most
 
 _log = logging.getLogger(__name__)
 Handler = Callable[[Channel], Awaitable[None]]
 
 
 class BeaconServer:
-    """A listening beacon: ``port`` is the candidate it took, ``refused`` tells of the last peers it did not accept."""
+    """A listening beacon: ``port`` is the candidate it took, ``refused`` says whom it did not accept, and why."""
 
     def __init__(self, credentials: Credentials, handler: Handler) -> None:
         self.port = 0
-        self.refused: deque[str] = deque(maxlen=32)
+        self.refused: dict[tuple[str, Found], str] = {}
         self._credentials, self._handler = credentials, handler
         self._listener: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._unproven: dict[StreamWriter, bool] = {}  # the oldest first, and whether it has said hello
+        self._most = min((soft_limit(resource.RLIMIT_NOFILE) or UNPROVEN_SHARE * BACKLOG) // UNPROVEN_SHARE, BACKLOG)
 
     async def start(self, host: str, port: int) -> None:
         """Listen on one port; raises OSError where that is not possible."""
-        self._listener = await asyncio.start_server(self._connected, host, port, backlog=BACKLOG)
+        self._listener = await asyncio.start_server(self._connected, host, port, backlog=BATCH)
+        for each in self._listener.sockets:
+            with each.dup() as same:
+                same.listen(BACKLOG)
         self.port = self._listener.sockets[0].getsockname()[1]
 
     def refuse(self) -> None:
@@ -61,15 +70,22 @@ class BeaconServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _connected(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self._unproven[writer] = False
+        if len(self._unproven) > self._most:  # a node comes again as long as it has not sent its proof
+            silent = next(each for each, spoke in self._unproven.items() if not spoke)
+            del self._unproven[silent]
+            silent.transport.abort()
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
             async with asyncio.timeout(GREETING_S):
-                channel = await _answer(reader, writer, self._credentials)
+                said = await read_frame(reader, handshake.MAX_GREETING_BYTES)
+                self._unproven[writer] = True
+                channel = await _answer(said, reader, writer, self._credentials)
         except (HandshakeError, asyncio.IncompleteReadError, OSError) as exc:
             self._refuse(writer, exc)
             await close_writer(writer)
@@ -77,6 +93,8 @@ class BeaconServer:
         except asyncio.CancelledError:
             writer.transport.abort()
             raise
+        finally:
+            self._unproven.pop(writer, None)
         try:
             await self._handler(channel)
         except ChannelClosed as exc:
@@ -86,12 +104,13 @@ class BeaconServer:
         finally:
             await channel.close()
 
-    def _refuse(self, writer: asyncio.StreamWriter, exc: Exception) -> None:
+    def _refuse(self, writer: StreamWriter, exc: Exception) -> None:
         # A node that gave up its attempt, or a port scan: nothing to tell. Another program or another secret: to tell.
         if isinstance(exc, HandshakeError):
             peer = (writer.get_extra_info("peername") or ("?",))[0]
-            self.refused.append(f"{peer}: {exc}")
-            _log.warning("the beacon refused %s: %s", peer, exc)
+            if (peer, exc.found) not in self.refused:  # once, however often a stranger comes
+                _log.warning("the beacon refused %s: %s", peer, exc)
+            self.refused[peer, exc.found] = str(exc)
 
 
 async def listen(
@@ -195,7 +214,7 @@ async def _attempt(address: str, port: int, credentials: Credentials, node: str,
         async with asyncio.timeout(limit_s):
             reader, writer = await asyncio.open_connection(address, port)
             reached = Found.SILENT
-            channel = await _introduce(reader, writer, credentials, node, f"head {head} port {port}")
+            channel = await _greet(reader, writer, credentials, node, f"head {head} port {port}")
             writer = None
             return channel
     except TimeoutError:
@@ -212,9 +231,7 @@ async def _attempt(address: str, port: int, credentials: Credentials, node: str,
             writer.transport.abort()
 
 
-async def _introduce(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, credentials: Credentials, node: str, peer: str
-) -> Channel:
+async def _greet(reader: StreamReader, writer: StreamWriter, credentials: Credentials, node: str, peer: str) -> Channel:
     said = handshake.hello(credentials, node, secrets.token_bytes(NONCE_BYTES))
     writer.write(handshake.frame(said))
     session = handshake.accept(credentials, said, await read_frame(reader, handshake.MAX_GREETING_BYTES))
@@ -223,8 +240,7 @@ async def _introduce(
     return Channel(reader, writer, peer, Sealer(session.client_key), Opener(session.server_key))
 
 
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, credentials: Credentials) -> Channel:
-    said = await read_frame(reader, handshake.MAX_GREETING_BYTES)
+async def _answer(said: bytes, reader: StreamReader, writer: StreamWriter, credentials: Credentials) -> Channel:
     answer = handshake.answer(credentials, said, secrets.token_bytes(NONCE_BYTES))
     writer.write(handshake.frame(answer.payload))
     await writer.drain()

@@ -90,8 +90,8 @@ def remove(path: str) -> None:
 def private_directory(path: str, base: str) -> str:
     """Make ``path``, each level below ``base`` 0700, or check the levels that are there; return ``path``.
 
-    ``base`` must exist and may be anybody's (``/tmp``). A level that is there must be a real directory, no symlink,
-    owned by this user and closed to all others.
+    ``base`` must exist and may be anybody's, but sticky where all may write (``/tmp``). A level that is there must be a
+    real directory, no symlink, owned by this user and closed to all others.
 
     Raises:
         DirectoryError: a level cannot be made, or is not safe; the message names it, its owner and mode.
@@ -130,6 +130,10 @@ def _levels(path: str, base: str) -> list[str]:
         raise DirectoryError(
             base, "is no directory", "make it, or set ERAY_TMPDIR or ERAY_STATE_DIR to one that exists"
         )
+    mode = stat.S_IMODE(os.stat(base).st_mode)
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        remedy = f"`chmod +t {base}`, or set ERAY_TMPDIR or ERAY_STATE_DIR to another place"
+        raise DirectoryError(base, f"lets every user rename what is in it (mode {mode:04o}, not sticky)", remedy)
     parts = os.path.relpath(path, base).split(os.sep)
     return [os.path.join(base, *parts[:count]) for count in range(1, len(parts) + 1)]
 

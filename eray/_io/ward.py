@@ -3,7 +3,7 @@
 import contextlib
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from eray._io import guard, process
 
@@ -11,10 +11,11 @@ from eray._io import guard, process
 class Ward:
     """A guard over what this process starts. Without it a SIGKILL of this process would leave its children alive."""
 
-    def __init__(self, directories: Sequence[str]) -> None:
-        """Start the guard; it removes ``directories`` where this process cannot."""
+    def __init__(self, directories: Sequence[str], env: Mapping[str, str]) -> None:
+        """Start the guard, in the environment ``env``; it removes ``directories`` where this process cannot."""
         self._child = subprocess.Popen(
             [sys.executable, "-I", "-S", guard.__file__, *directories],
+            env=dict(env),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,

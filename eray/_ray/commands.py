@@ -46,7 +46,7 @@ def start_command(
     ]
     if spec.memory_bytes is not None:
         argv.append(f"--memory={max(spec.memory_bytes - object_store_bytes, 0)}")
-    hook = "without_client_server" if spec.dashboard else "without_dashboard"
+    hook = "with_dashboard" if spec.dashboard else "without_dashboard"
     return Command(
         tuple(argv), {**environ, **ray_variables(spec), **_NODE_VARIABLES, "RAY_START_HOOK": f"{START_HOOK}.{hook}"}
     )

@@ -58,7 +58,7 @@ def supervise(
     """
     try:
         with home.prepare(spec):
-            ward = Ward([spec.ray_dir, spec.run_dir])
+            ward = Ward([spec.ray_dir, spec.run_dir], ray_environ)
             try:
                 return asyncio.run(_serve(spec, environ, ray_environ, ward, listening, led=led))
             finally:

@@ -4,6 +4,7 @@ Ray starts more than its options let one leave out. What is changed here has no 
 what it changes and leaves Ray as it is where that is not found: it then starts later, and not otherwise.
 """
 
+import inspect
 import os
 from subprocess import list2cmdline
 from typing import Any
@@ -15,6 +16,25 @@ def without_client_server(parameters: Any, head: bool) -> None:
     """Leave out the server for ``ray://`` clients: it needs a fixed port and costs a second of CPU (FACTS R8)."""
     if head and hasattr(parameters, "ray_client_server_port"):
         parameters.ray_client_server_port = None
+
+
+def with_dashboard(parameters: Any, head: bool) -> None:
+    """Have the dashboard keep its own sockets with Ray's files: it leaves them behind, in TMPDIR, when it is ended."""
+    without_client_server(parameters, head)
+    from ray._private import services
+
+    start: Any = getattr(services, "start_ray_process", None)
+    directory = getattr(parameters, "temp_dir", None)
+    if start is None or directory is None or "env_updates" not in inspect.signature(start).parameters:
+        return
+
+    def start_process(*args: Any, **options: Any) -> Any:
+        call = inspect.signature(start).bind(*args, **options)
+        if call.arguments.get("process_type") == "dashboard":
+            call.arguments["env_updates"] = {**(call.arguments.get("env_updates") or {}), "TMPDIR": directory}
+        return start(*call.args, **call.kwargs)
+
+    services.start_ray_process = start_process
 
 
 def without_dashboard(parameters: Any, head: bool) -> None:

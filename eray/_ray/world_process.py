@@ -20,7 +20,7 @@ def child_environment(
     """
     world = spec.world
     assert world is not None
-    env = dict(environ)
+    env = {name: value for name, value in environ.items() if name != "ERAY_SECRET"}  # they have the token's path
     env |= {
         "ERAY_WORLD": world.name,
         "ERAY_GENERATION": str(generation),

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from eray._core import handshake
-from eray._core.handshake import Credentials, Opener, Sealer
+from eray._core.handshake import Credentials, Found, Opener, Sealer
 from eray._io.beacon import dial, listen
 from eray._io.channel import Channel, read_frame
 from eray.errors import BeaconError, ChannelClosed
@@ -102,7 +103,7 @@ def test_beacon_wrong_secret_is_named_at_once_on_both_sides():
         assert caught.value.node == "n2"
         assert "another secret" in str(caught.value)
         await asyncio.sleep(0)
-        assert "another secret (node 'n2')" in server.refused[0]
+        assert server.refused[HOST, Found.OTHER_SECRET] == "this cluster, but with another secret (node 'n2')"
         await server.close()
 
     asyncio.run(main())
@@ -140,7 +141,13 @@ def test_beacon_silent_stranger_costs_about_a_second():
 
 
 @pytest.mark.parametrize(
-    "says", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"no", b"", b"eray\x00\x00\x00\x02{}", b"eray\xff" * 9]
+    "says",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        *(b"no", b"", b"x" * 2_000_000),
+        *(b"eray\x00\x00\x00\x02{}", b"eray\xff" * 9),
+    ],
+    ids=range(6),
 )
 def test_beacon_stranger_that_speaks_costs_nothing(says):
     async def main():
@@ -248,6 +255,144 @@ def test_beacon_bad_frame_closes_the_channel_unread(kind):
     assert words.get(kind, "changed on its way") in reasons[0]
 
 
+async def overheard(port: int) -> tuple[bytes, bytes]:
+    """Return all that a node and the beacon on ``port`` say to each other before the first message."""
+    said: tuple[bytearray, bytearray] = (bytearray(), bytearray())
+
+    async def pass_on(source, sink, kept):
+        while data := await source.read(65536):
+            kept += data
+            sink.write(data)
+        sink.close()
+
+    async def between(reader, writer):
+        there_reader, there_writer = await asyncio.open_connection(HOST, port)
+        await asyncio.gather(pass_on(reader, there_writer, said[0]), pass_on(there_reader, writer, said[1]))
+
+    async with await asyncio.start_server(between, HOST, 0) as relay:
+        channel = await call([relay.sockets[0].getsockname()[1]])
+        await channel.send({"n": 0})
+        await channel.receive()
+        await channel.close()
+    return bytes(said[0]), bytes(said[1])
+
+
+def test_beacon_old_conversation_helps_neither_a_false_node_nor_a_false_head():
+    reached = []
+
+    async def note(channel: Channel) -> None:
+        reached.append(await channel.receive())
+        await channel.send({})
+
+    async def main():
+        ports = free_ports(2)
+        server = await serve(ports[1:], note)
+        of_node, of_head = await overheard(ports[1])
+        reader, writer = await asyncio.open_connection(HOST, ports[1])
+        writer.write(of_node)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        assert {*server.refused} == {(HOST, Found.OTHER_TOKEN)}
+        async with stranger(ports[0], of_head):
+            channel = await call(ports)
+            assert channel.remote[1] == ports[1]
+            await channel.close()
+        await server.close()
+
+    asyncio.run(main())
+    assert reached == [{"n": 0}]
+
+
+@contextlib.contextmanager
+def many_descriptors(count: int):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def flood(port: int, count: int) -> list[socket.socket]:
+    """Open connections that say nothing."""
+    silent = [socket.socket() for _ in range(count)]
+    for each in silent:
+        each.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            each.connect((HOST, port))
+    return silent
+
+
+SERVER = """
+import asyncio, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+from eray._io.beacon import listen
+async def greet(channel):
+    await channel.send({})
+    await channel.receive()
+async def main():
+    server = await listen("127.0.0.1", [0], token="t" * 64, fingerprint="0123abcd", key="17.0", handler=greet)
+    print(server.port, flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def small_head():
+    """The port and pid of a beacon in a process with 1,024 descriptors, as Linux gives by default."""
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    head = subprocess.Popen([sys.executable, "-S", "-c", SERVER], env=environ, stdout=subprocess.PIPE, text=True)
+    try:
+        yield int(head.stdout.readline()), head.pid
+    finally:
+        head.kill()
+        head.communicate()
+
+
+@many_descriptors(3000)
+def test_beacon_flood_of_silent_connections_keeps_no_node_out(small_head):
+    port, pid = small_head
+
+    async def main():
+        for _ in range(3):
+            channel = await call([port])
+            assert await channel.receive() == {}
+            await channel.close()
+
+    silent = flood(port, 2000)
+    try:
+        asyncio.run(main())
+        assert len(os.listdir(f"/proc/{pid}/fd")) < 512
+    finally:
+        for each in silent:
+            each.close()
+
+
+@many_descriptors(3000)
+def test_beacon_lets_in_more_nodes_at_once_than_may_be_unproven(small_head):
+    async def main():
+        channels = await asyncio.gather(*(call([small_head[0]], deadline_s=10.0) for _ in range(600)))
+        assert await asyncio.gather(*(channel.receive() for channel in channels)) == [{}] * 600
+        await asyncio.gather(*(channel.close() for channel in channels))
+
+    asyncio.run(main())
+
+
+def test_beacon_stranger_that_comes_again_and_again_is_told_once(caplog):
+    async def main():
+        server = await serve(free_ports(1))
+        for _ in range(20):
+            reader, writer = await asyncio.open_connection(HOST, server.port)
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+        await server.close()
+
+    asyncio.run(main())
+    assert caplog.text.count("the beacon refused") == 1
+
+
 def test_beacon_client_without_proof_reaches_no_handler():
     reached = []
 
@@ -266,7 +411,7 @@ def test_beacon_client_without_proof_reaches_no_handler():
                 await reader.read()
             writer.close()
         await server.close()
-        assert len(server.refused) == 3
+        assert {*server.refused} == {(HOST, Found.OTHER_TOKEN), (HOST, Found.STRANGER)}
 
     asyncio.run(main())
     assert reached == []

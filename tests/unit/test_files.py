@@ -90,6 +90,14 @@ def test_private_directory_of_another_user_is_refused(tmp_path):
         files.private_directory(str(tmp_path / "eray-1" / "17"), str(tmp_path))
 
 
+def test_private_directory_where_all_may_rename_it_is_refused(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(DirectoryError, match=rf"{tmp_path}: lets every user.*mode 0777.*chmod \+t.*ERAY_TMPDIR"):
+        files.private_directory(str(tmp_path / "eray-1"), str(tmp_path))
+    tmp_path.chmod(0o1777)
+    files.private_directory(str(tmp_path / "eray-1"), str(tmp_path))
+
+
 @pytest.mark.parametrize("path", ["", "../elsewhere", "a/../.."])
 def test_private_directory_outside_its_base_is_refused(tmp_path, path):
     with pytest.raises(DirectoryError, match="is not below"):

@@ -83,3 +83,7 @@ def test_child_environment_keeps_what_the_user_decided():
     env = child_environment(SPEC, {"XLA_FLAGS": flags, "ERAY_DEVICES": "own"}, 1, 0, 0)
     assert "JAX_NUM_CPU_DEVICES" not in env
     assert (env["XLA_FLAGS"], env["ERAY_DEVICES"]) == (flags, "own")
+
+
+def test_child_environment_has_no_secret():
+    assert "ERAY_SECRET" not in child_environment(SPEC, {"ERAY_SECRET": "s" * 32}, 1, 0, 0)
