@@ -188,7 +188,8 @@ def test_token_and_secret_stand_where_they_must_and_nowhere_else(cluster: Cluste
     assert len(files) > 50
     holding = {path for path in files for text in (cluster.token, SECRET) if text.encode() in path.read_bytes()}
     assert holding == {cluster.run_dir / "token"}
-    assert stat.S_IMODE((cluster.run_dir / "token").stat().st_mode) == 0o600
+    assert (cluster.run_dir / "token").readlink().is_relative_to(f"/proc/{supervisor}/fd")  # in memory, on no disk
+    assert stat.S_IMODE((cluster.run_dir / "token").stat().st_mode) == 0o400
     assert place.python("-c", WORKER, **cluster.exports).wait().check().stdout == "['RAY_AUTH_TOKEN_PATH']\n"
 
 
