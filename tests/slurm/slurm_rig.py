@@ -34,7 +34,7 @@ class Job:
     def wait(self, timeout_s: float = 120) -> "Job":
         """Wait until the job has ended and return it; raise AssertionError with its output if it does not."""
         try:
-            self.rig.wait_until(self._ended, timeout_s, f"the end of job {self.id}")
+            self.rig.wait_until(lambda: self.ended, timeout_s, f"the end of job {self.id}")
         except AssertionError as exc:
             raise AssertionError(f"{exc}; it is {self.state} and printed:\n{self.output}") from None
         return self
@@ -66,7 +66,9 @@ class Job:
             dict(re.findall(r"(\S+?)=(\S*)", line)) for line in shown.stdout.splitlines() if line.startswith("JobId=")
         ]
 
-    def _ended(self) -> bool:
+    @property
+    def ended(self) -> bool:
+        """Whether Slurm is done with it."""
         alive = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD"}
         return not alive & {record["JobState"] for record in self.records()}
 

@@ -24,7 +24,8 @@ IN_STEP = r"(process 0 on node01 \(pid \d+\) died$|node node01: the head's super
 
 def start_world(rig: Rig, way: str, *options: str) -> Job:
     job = rig.sbatch(f"{WAYS[way]}; code=$?; echo code $code; exit $code", "-N2", *options)
-    rig.wait_until(lambda: job.output.count("has joined") == 2 or job.state == "FAILED", 60, "both to join")
+    rig.wait_until(lambda: job.output.count("has joined") == 2 or job.ended, 60, "both to join")
+    assert job.output.count("has joined") == 2, job.output
     return job
 
 
