@@ -1,5 +1,6 @@
 """The run directory of a node: made private, locked, cleared away at the end."""
 
+import asyncio
 import os
 import shutil
 from contextlib import ExitStack, suppress
@@ -7,29 +8,58 @@ from contextlib import ExitStack, suppress
 from filelock import FileLock, Timeout
 
 from eray._core import naming, object_store
+from eray._core.disk import ROOM
 from eray._core.nodespec import NodeSpec
 from eray._io import clock, files
 from eray._io.lock import LOCK_NAME, SPAWN_LOCK, NodeLock
+from eray._ray.notices import say
 from eray.errors import DirectoryError
 
 LOCK_WAIT_S = 10.0
 LEFT_AFTER_S = 60.0
+ROOM_S = 5.0
+"""How often it is seen whether the disk is full."""
 
 
 def prepare(spec: NodeSpec) -> NodeLock:
     """Make the run directory and Ray's temp directory, take the node's lock, and write the token's file.
 
     Raises:
-        DirectoryError: a directory is not safe, not local, or not there.
+        DirectoryError: a directory is not safe, not local, not there, or its disk is full.
         NodeLockedError: another supervisor serves this cluster on this node.
+    """
+    check_place(spec)
+    lock = _locked(spec)
+    try:
+        files.private_directory(spec.ray_dir, spec.tmpdir)
+        if spec.auth == "token":
+            files.write_private(spec.token_path, spec.token)
+    except DirectoryError:
+        clear(spec)
+        raise
+    return lock
+
+
+def check_place(spec: NodeSpec) -> None:
+    """Check that the disk is local and has room, after clearing away what is left on it.
+
+    Raises:
+        DirectoryError: it is not, or has not.
     """
     files.check_filesystem(spec.tmpdir)
     sweep(os.path.dirname(spec.run_dir))
-    lock = _locked(spec)
-    files.private_directory(spec.ray_dir, spec.tmpdir)
-    if spec.auth == "token":
-        files.write_private(spec.token_path, spec.token)
-    return lock
+    if (short := files.shortages(spec.tmpdir)) is not None:
+        raise DirectoryError(spec.tmpdir, f"node {spec.node} has {short}; {ROOM}", files.MAKE_ROOM)
+
+
+async def watch_room(spec: NodeSpec) -> None:
+    """Say it once when the disk is full: the cluster goes on, but what fails by it does not tell of a disk."""
+    while (short := files.shortages(spec.tmpdir)) is None:
+        await asyncio.sleep(ROOM_S)
+    say(
+        f"node {spec.node} has {short}: logs and the coordinator's state are not kept, and Ray may start no workers; "
+        "free space there"
+    )
 
 
 def sweep(parent: str) -> None:
@@ -77,7 +107,7 @@ def object_store_bytes(spec: NodeSpec) -> int:
     """
     shared = files.SHARED_MEMORY
     try:
-        free = files.free_bytes(shared)
+        free = files.disk(shared).free_bytes
     except OSError as exc:
         raise DirectoryError(shared, f"node {spec.node} has none ({exc.strerror})", "mount a tmpfs there") from exc
     size = object_store.object_store_bytes(free, spec.memory_bytes)

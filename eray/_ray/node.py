@@ -104,6 +104,7 @@ async def _serve(
     try:
         supervisor = Supervisor(spec, environ, ray_environ, ward)
         await supervisor.listen()
+        watching = asyncio.create_task(home.watch_room(spec))
         code = EXIT_CLUSTER
         try:
             code = await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor, listening, led=led)
@@ -113,6 +114,7 @@ async def _serve(
             supervisor.fail(exc)
             code = exc.exit_code
         finally:
+            watching.cancel()
             await supervisor.stop()
             with suppress(TimeoutError):  # a home that hangs must not keep Ray's files, and us, here for ever
                 async with asyncio.timeout(KEEP_LOGS_S):

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
-from eray._core.nodespec import LOG_NAME, NODE_FILE, NodeSpec
+from eray._core.nodespec import NODE_FILE, NodeSpec
 from eray._core.rollcall import NodeReport
 from eray._io import files, net, process
 from eray._io.ward import Ward
@@ -125,7 +125,7 @@ class Supervisor:
             object_store_bytes=home.object_store_bytes(self.spec),
         )
         logger.info("starting Ray: %s", command)
-        self._ray = RayNode(self.spec.node, command, self.spec.ray_dir, f"{self.spec.run_dir}/{LOG_NAME}")
+        self._ray = RayNode(self.spec, command)
         self._ward.watch(self._ray.start())
         timeout_s = self.spec.cluster_timeout_s
         if gcs_address is None:
