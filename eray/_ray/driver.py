@@ -173,8 +173,6 @@ class HeadDriver:
 
     def close(self) -> None:
         """Leave Ray before it is stopped: a driver of a dying cluster makes noise."""
-        if self._spec.job is not None and self.shared is None:
-            job_home.withdraw(self._spec)
         if self._client is not None:
             from eray._ray import attach
 

@@ -1,15 +1,26 @@
-"""What fails beneath a cluster, in a real form: a disk that is full. It is named, in time, and holds nobody."""
+"""What fails beneath a cluster, in a real form: a disk that is full, a home that hangs: named, and not hung."""
 
 import os
 import re
+import signal
+import socket
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from laptop import Laptop, await_text, in_mount_namespace
 
-pytestmark = [pytest.mark.ray, pytest.mark.jax]
+needs_mounts = pytest.mark.skipif(
+    subprocess.run([*in_mount_namespace("mount -t tmpfs tmpfs /mnt")], capture_output=True).returncode != 0,
+    reason="needs to mount: root, or user namespaces",
+)
+needs_fuse = pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="needs /dev/fuse")
+pytestmark = [pytest.mark.ray, pytest.mark.jax, needs_mounts]
 
-FILLS_DISK = Path(__file__).parent / "programs" / "fills_disk.py"
+PROGRAMS = Path(__file__).parent / "programs"
+FILLS_DISK, HANGS = PROGRAMS / "fills_disk.py", PROGRAMS / "hangs.py"
+CASES = Path(__file__).resolve().parents[1] / "cases" / "slurm-env"
 CONNECT = "import eray; eray.connect(jax=False); print('connected')"
 REMEDY = "free space there, or set ERAY_TMPDIR to another local disk"
 
@@ -49,6 +60,7 @@ def test_disk_that_is_full_at_the_start_is_named_at_once(laptop: Laptop, options
         assert result.wall_s < 10
 
 
+@pytest.mark.full
 def test_disk_that_fills_while_ray_starts_is_named(laptop: Laptop) -> None:
     within = small_disk(laptop, "size=70m")
     fill = 'head -c 70m /dev/zero >"$ERAY_TMPDIR/filler" 2>/dev/null; exec sleep 60'
@@ -63,7 +75,7 @@ def test_disk_that_fills_later_is_named_and_the_world_goes_on(laptop: Laptop) ->
     os.mkfifo(told)
     within = small_disk(laptop, "size=100m")
     run = laptop.eray("run", "-n", "2", "--", "python", FILLS_DISK, disk, told, within=within)
-    await_text(run, f"has 0 B of 100.0 MiB free in {disk}: logs and the coordinator's state are not kept, and Ray may")
+    await_text(run, f"free in {disk}: logs and the coordinator's state are not kept, and Ray may start no workers")
     told.write_text("go on")
     result = run.wait(20).check()
     assert result.stdout.count("] 1 node\n") == 2
@@ -86,3 +98,80 @@ def test_shared_memory_that_fills_later_is_named(laptop: Laptop) -> None:
         r"eray: .*raylet of node \S+ ended, with 0 B of 200.0 MiB free in /dev/shm: free space there", result.stderr
     )
     told.unlink()
+
+
+def hung_home(laptop: Laptop) -> list[str]:
+    """Return what runs a command whose home hangs: ERAY_STATE_DIR lies in it."""
+    return [*in_mount_namespace('exec python "$@"'), str(HANGS), str(laptop.root / "home")]
+
+
+def step_of_one(**more: str) -> dict[str, str]:
+    """Return the environment of a step with one task, on this host."""
+    lines = (CASES / "srun-n1.step0" / "task0.env").read_text().splitlines()
+    env = dict(line.split("=", 1) for line in lines if line.startswith("SLURM"))
+    node = env["SLURMD_NODENAME"]
+    return {name: socket.gethostname() if value == node else value for name, value in env.items()} | more
+
+
+@needs_fuse
+def test_home_that_hangs_holds_nobody_up_who_does_not_need_it(laptop: Laptop) -> None:
+    result = laptop.eray("run", "--", "python", "-c", CONNECT, within=hung_home(laptop)).wait().check()
+    assert (result.stdout, result.stderr) == ("[0] connected\n", "")
+
+
+@needs_fuse
+def test_home_that_hangs_is_named_where_the_secret_is_needed(laptop: Laptop) -> None:
+    words = (
+        rf"{laptop.root}/home/.eray/secret: does not answer for 5 s on node {socket.gethostname()}; see whether the "
+        "file server is up, set ERAY_STATE_DIR to another place, or set ERAY_SECRET to 32 characters or more "
+    )
+    commands = (["-m", "eray", "run", "--", "echo", "hi"], ["-c", CONNECT])
+    runs = [laptop.start([*hung_home(laptop), "python", *command], **step_of_one()) for command in commands]
+    for run in runs:
+        result = run.wait(20)
+        assert result.returncode == 3, result.output
+        assert words in result.stderr.splitlines()[-1]
+        assert result.wall_s < 10
+
+
+@needs_fuse
+def test_home_that_hangs_holds_the_end_of_a_step_up_for_seconds(laptop: Laptop) -> None:
+    env = step_of_one(ERAY_SECRET="a" * 32)
+    run = laptop.start([*hung_home(laptop), "python", "-c", CONNECT], **env)
+    await_text(run, "connected")
+    began = time.monotonic()
+    result = run.wait(20).check()
+    assert time.monotonic() - began < 8
+    assert re.fullmatch(
+        rf"eray: the logs of node \S+ are not all kept: {laptop.root}/home/.eray does not take them within 3 s\n",
+        result.stderr,
+    )
+
+
+@needs_fuse
+def test_home_that_hangs_holds_the_end_of_a_lost_cluster_up_for_seconds(laptop: Laptop) -> None:
+    stay = "import eray, time; eray.connect(jax=False); print('connected', flush=True); time.sleep(60)"
+    run = laptop.eray("run", "-n", "2", "--", "python", "-c", stay, within=hung_home(laptop))
+    for index in range(2):
+        await_text(run, f"[{index}] connected")
+    os.kill(laptop.pid_of("gcs_server", "--session-name"), signal.SIGKILL)
+    began = time.monotonic()
+    result = run.wait(20)
+    assert time.monotonic() - began < 8
+    assert result.returncode == 4, result.output
+    assert "gcs_server of node " in result.stderr
+    assert f"are not all kept: {laptop.root}/home/.eray does not take them within 3 s\n" in result.stderr
+
+
+@needs_fuse
+def test_logs_in_a_home_that_hangs_are_named_and_those_of_this_node_listed(laptop: Laptop) -> None:
+    silent = f"eray: {laptop.root}/home/.eray/jobs: does not answer for 3 s; see whether its file server is up\n"
+    result = laptop.eray("logs", within=hung_home(laptop)).wait(20)
+    assert (result.returncode, result.stdout, result.stderr) == (3, "", silent)
+    run = laptop.eray("run", "--", "sleep", "60")
+    laptop.run_directory()
+    result = laptop.eray("logs", within=hung_home(laptop)).wait(20).check()
+    assert result.stderr == silent
+    assert "logs live on this node in" in result.stdout
+    run.interrupt()
+    assert run.wait(20).returncode == 130
