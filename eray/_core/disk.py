@@ -26,7 +26,7 @@ class Disk:
 
 
 def shortage(disk: Disk) -> str | None:
-    """Return in words what is left where that is too little, else None."""
+    """Return in words what is left where that is too little, else None; some file systems count nothing at all."""
     if disk.free_inodes is not None and disk.free_inodes < LEAST_INODES:
         return f"room for {disk.free_inodes} more files in {disk.path}"
-    return disk.free if disk.free_bytes < LEAST_BYTES else None
+    return disk.free if disk.total_bytes and disk.free_bytes < LEAST_BYTES else None

@@ -66,13 +66,14 @@ def sweep(parent: str) -> None:
     """Remove the run directories of this user's that killed supervisors left on this node, tokens and all.
 
     Slurm kills what outlives a node's last task (FACTS S15). A directory counts as left when nobody holds a lock in it
-    and nothing was made in it for a minute; Ray's temp directory beside it goes with it.
+    and nothing was made in it for a minute (or the clock was set back since). The locks decide: a clock that jumps
+    removes nothing that lives. Ray's temp directory beside it goes with it.
     """
     with suppress(OSError):
         for entry in list(os.scandir(parent)):
             held = [os.path.join(entry.path, name) for name in (LOCK_NAME, SPAWN_LOCK)]
             locks = [path for path in held if os.path.exists(path)]
-            is_old = clock.unix() - entry.stat(follow_symlinks=False).st_mtime > LEFT_AFTER_S
+            is_old = abs(clock.unix() - entry.stat(follow_symlinks=False).st_mtime) > LEFT_AFTER_S
             if entry.is_dir(follow_symlinks=False) and is_old and locks:
                 _remove_unless_held(entry.path, locks)
 

@@ -1,4 +1,4 @@
-"""What fails beneath a cluster, in a real form: a disk that is full, a home that hangs: named, and not hung."""
+"""What fails beneath a cluster, in a real form: a disk that is full, a home that hangs, a clock that jumps."""
 
 import os
 import re
@@ -19,6 +19,7 @@ needs_fuse = pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), r
 pytestmark = [pytest.mark.ray, pytest.mark.jax, needs_mounts]
 
 PROGRAMS = Path(__file__).parent / "programs"
+JUMPING_CLOCK = PROGRAMS / "jumping_clock"
 FILLS_DISK, HANGS = PROGRAMS / "fills_disk.py", PROGRAMS / "hangs.py"
 CASES = Path(__file__).resolve().parents[1] / "cases" / "slurm-env"
 CONNECT = "import eray; eray.connect(jax=False); print('connected')"
@@ -175,3 +176,17 @@ def test_logs_in_a_home_that_hangs_are_named_and_those_of_this_node_listed(lapto
     assert "logs live on this node in" in result.stdout
     run.interrupt()
     assert run.wait(20).returncode == 130
+
+
+def test_clock_that_jumps_ends_nothing_and_removes_nothing_that_lives(laptop: Laptop) -> None:
+    told = laptop.root / "work" / "told"
+    env = {"PYTHONPATH": os.pathsep.join(filter(None, (str(JUMPING_CLOCK), os.environ.get("PYTHONPATH"))))}
+    run = laptop.eray("run", "-n", "2", "--", "python", PROGRAMS / "stay.py", told, **env)
+    for index in range(2):
+        await_text(run, f"[{index}] process {index} is in")
+    before = sorted(laptop.run_directory().iterdir())
+    laptop.python("-c", CONNECT, **env).wait().check()  # it looks for what killed supervisors left
+    assert sorted(laptop.run_directory().iterdir()) == before
+    told.touch()
+    assert run.wait(20).check().stdout.count("running on 1 node\n") == 2
+    told.unlink()
