@@ -3,13 +3,15 @@
 import asyncio
 import os
 import shutil
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from eray._core import naming, object_store
 from eray._core.disk import ROOM
-from eray._core.nodespec import NodeSpec
+from eray._core.nodespec import NODE_FILE, NodeSpec
 from eray._io import clock, files
 from eray._io.lock import LOCK_NAME, SPAWN_LOCK, NodeLock
 from eray._ray.notices import say
@@ -98,6 +100,15 @@ def _locked(spec: NodeSpec) -> NodeLock:
                 return lock
             lock.release()
     raise DirectoryError(spec.run_dir, "is removed again and again", "see which other program clears it away")
+
+
+def announce(spec: NodeSpec, access: Mapping[str, Any]) -> None:
+    """Write how this node's cluster is reached, for steps of the job that may use it. The cluster can do without."""
+    about = {"job": spec.job, "key": spec.key, "pid": os.getpid(), **access}
+    try:
+        files.write_private_json(os.path.join(spec.run_dir, NODE_FILE), about)
+    except DirectoryError as exc:
+        say(f"steps of this job will not find its cluster on node {spec.node}: {exc}")
 
 
 def object_store_bytes(spec: NodeSpec) -> int:

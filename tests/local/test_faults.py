@@ -135,6 +135,20 @@ def test_home_that_hangs_is_named_where_the_secret_is_needed(laptop: Laptop) -> 
         assert result.wall_s < 10
 
 
+@pytest.mark.full
+def test_home_that_is_full_is_named_and_the_step_goes_on(laptop: Laptop) -> None:
+    home = laptop.root / "home"
+    within = in_mount_namespace(f'mount -t tmpfs -o size=4k tmpfs {home}; "$@"')  # the secret fits
+    result = laptop.start([*within, "python", "-c", CONNECT], **step_of_one()).wait().check()
+    assert result.stdout == "connected\n"
+    place, no_room = rf"{home}/.eray/jobs/\S+", "No space left on device"
+    assert re.fullmatch(
+        rf"eray: the login node will not find this cluster: {place}: cannot be written \({no_room}\); free .*\n"
+        rf"eray: the logs of node \S+ are not all kept: {place}: {no_room}\n",
+        result.stderr,
+    ), result.stderr
+
+
 @needs_fuse
 def test_home_that_hangs_holds_the_end_of_a_step_up_for_seconds(laptop: Laptop) -> None:
     env = step_of_one(ERAY_SECRET="a" * 32)
@@ -167,13 +181,14 @@ def test_home_that_hangs_holds_the_end_of_a_lost_cluster_up_for_seconds(laptop: 
 @needs_fuse
 def test_logs_in_a_home_that_hangs_are_named_and_those_of_this_node_listed(laptop: Laptop) -> None:
     silent = f"eray: {laptop.root}/home/.eray/jobs: does not answer for 3 s; see whether its file server is up\n"
-    result = laptop.eray("logs", within=hung_home(laptop)).wait(20)
-    assert (result.returncode, result.stdout, result.stderr) == (3, "", silent)
     run = laptop.eray("run", "--", "sleep", "60")
     laptop.run_directory()
-    result = laptop.eray("logs", within=hung_home(laptop)).wait(20).check()
+    all_logs, of_another = (laptop.eray("logs", *words, within=hung_home(laptop)) for words in ([], ["--job", "4711"]))
+    result = all_logs.wait(20).check()
     assert result.stderr == silent
     assert "logs live on this node in" in result.stdout
+    result = of_another.wait(20)
+    assert (result.returncode, result.stdout, result.stderr) == (3, "", silent)
     run.interrupt()
     assert run.wait(20).returncode == 130
 
