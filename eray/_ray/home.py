@@ -55,12 +55,12 @@ def check_place(spec: NodeSpec) -> None:
 
 
 async def watch_room(spec: NodeSpec) -> None:
-    """Say it once when the disk is full: the cluster goes on, but what fails by it does not tell of a disk."""
+    """Say it once when the disk gets full: the cluster goes on, but what fails by it does not tell of a disk."""
     while (short := files.shortages(spec.tmpdir)) is None:
         await asyncio.sleep(ROOM_S)
     say(
-        f"node {spec.node} has {short}: logs and the coordinator's state are not kept, and Ray may start no workers; "
-        "free space there"
+        f"node {spec.node} has {short}; where that is used up, logs and the coordinator's state are not kept, and Ray "
+        "starts no workers: free space there"
     )
 
 

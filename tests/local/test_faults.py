@@ -5,25 +5,31 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from laptop import Laptop, await_text, in_mount_namespace
 
-needs_mounts = pytest.mark.skipif(
-    subprocess.run([*in_mount_namespace("mount -t tmpfs tmpfs /mnt")], capture_output=True).returncode != 0,
-    reason="needs to mount: root, or user namespaces",
-)
-needs_fuse = pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="needs /dev/fuse")
-pytestmark = [pytest.mark.ray, pytest.mark.jax, needs_mounts]
-
 PROGRAMS = Path(__file__).parent / "programs"
 JUMPING_CLOCK = PROGRAMS / "jumping_clock"
 FILLS_DISK, HANGS = PROGRAMS / "fills_disk.py", PROGRAMS / "hangs.py"
 CASES = Path(__file__).resolve().parents[1] / "cases" / "slurm-env"
 CONNECT = "import eray; eray.connect(jax=False); print('connected')"
+HUNG = [*in_mount_namespace('exec "$@"'), sys.executable, str(HANGS)]
 REMEDY = "free space there, or set ERAY_TMPDIR to another local disk"
+
+
+def can(*argv: str) -> bool:
+    return subprocess.run(argv, capture_output=True).returncode == 0
+
+
+needs_mounts = pytest.mark.skipif(
+    not can(*in_mount_namespace("mount -t tmpfs tmpfs /mnt")), reason="needs to mount: root, or user namespaces"
+)
+needs_fuse = pytest.mark.skipif(not can(*HUNG, "/mnt", "true"), reason="needs to mount a FUSE: /dev/fuse, and root")
+pytestmark = [pytest.mark.ray, pytest.mark.jax, needs_mounts]
 
 
 def small_disk(laptop: Laptop, options: str, before: str = "") -> list[str]:
@@ -48,7 +54,7 @@ def test_disk_that_is_full_at_the_start_is_named_at_once(laptop: Laptop, options
     within = small_disk(laptop, options)
     runs = [
         laptop.eray("run", "-n", "2", "--", "echo", "hi", within=within),
-        laptop.start([*within, "python", "-c", CONNECT]),
+        laptop.start([*within, sys.executable, "-c", CONNECT]),
     ]
     for run in runs:
         result = run.wait(20)
@@ -76,7 +82,7 @@ def test_disk_that_fills_later_is_named_and_the_world_goes_on(laptop: Laptop) ->
     os.mkfifo(told)
     within = small_disk(laptop, "size=100m")
     run = laptop.eray("run", "-n", "2", "--", "python", FILLS_DISK, disk, told, within=within)
-    await_text(run, f"free in {disk}: logs and the coordinator's state are not kept, and Ray may start no workers")
+    await_text(run, f"free in {disk}; where that is used up, logs and the coordinator's state are not kept, and Ray")
     told.write_text("go on")
     result = run.wait(20).check()
     assert result.stdout.count("] 1 node\n") == 2
@@ -103,7 +109,7 @@ def test_shared_memory_that_fills_later_is_named(laptop: Laptop) -> None:
 
 def hung_home(laptop: Laptop) -> list[str]:
     """Return what runs a command whose home hangs: ERAY_STATE_DIR lies in it."""
-    return [*in_mount_namespace('exec python "$@"'), str(HANGS), str(laptop.root / "home")]
+    return [*HUNG, str(laptop.root / "home")]
 
 
 def step_of_one(**more: str) -> dict[str, str]:
@@ -127,7 +133,7 @@ def test_home_that_hangs_is_named_where_the_secret_is_needed(laptop: Laptop) -> 
         "file server is up, set ERAY_STATE_DIR to another place, or set ERAY_SECRET to 32 characters or more "
     )
     commands = (["-m", "eray", "run", "--", "echo", "hi"], ["-c", CONNECT])
-    runs = [laptop.start([*hung_home(laptop), "python", *command], **step_of_one()) for command in commands]
+    runs = [laptop.start([*hung_home(laptop), sys.executable, *command], **step_of_one()) for command in commands]
     for run in runs:
         result = run.wait(20)
         assert result.returncode == 3, result.output
@@ -139,7 +145,7 @@ def test_home_that_hangs_is_named_where_the_secret_is_needed(laptop: Laptop) -> 
 def test_home_that_is_full_is_named_and_the_step_goes_on(laptop: Laptop) -> None:
     home = laptop.root / "home"
     within = in_mount_namespace(f'mount -t tmpfs -o size=4k tmpfs {home}; "$@"')  # the secret fits
-    result = laptop.start([*within, "python", "-c", CONNECT], **step_of_one()).wait().check()
+    result = laptop.start([*within, sys.executable, "-c", CONNECT], **step_of_one()).wait().check()
     assert result.stdout == "connected\n"
     place, no_room = rf"{home}/.eray/jobs/\S+", "No space left on device"
     assert re.fullmatch(
@@ -152,7 +158,7 @@ def test_home_that_is_full_is_named_and_the_step_goes_on(laptop: Laptop) -> None
 @needs_fuse
 def test_home_that_hangs_holds_the_end_of_a_step_up_for_seconds(laptop: Laptop) -> None:
     env = step_of_one(ERAY_SECRET="a" * 32)
-    run = laptop.start([*hung_home(laptop), "python", "-c", CONNECT], **env)
+    run = laptop.start([*hung_home(laptop), sys.executable, "-c", CONNECT], **env)
     await_text(run, "connected")
     began = time.monotonic()
     result = run.wait(20).check()
