@@ -16,6 +16,7 @@ from eray._core.timing import Deadline
 from eray._io import clock, files
 from eray._io.link import Link
 from eray._io.lock import SPAWN_LOCK
+from eray._ray import home
 from eray.errors import ClusterError, ClusterLostError, NodesMissingError, error_of
 
 STUCK = "see whether name resolution or a file system hangs on that node, and its messages above"
@@ -32,6 +33,8 @@ def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | Non
     """
     deadline = Deadline.after(timeout_s, now=clock.monotonic())
     while True:
+        if not os.path.lexists(spec.run_dir):
+            home.check_place(spec)  # the supervisor does so too, but nothing would remove what we make here
         files.private_directory(spec.run_dir, spec.tmpdir)
         if (link := _find(spec)) is not None:
             return link

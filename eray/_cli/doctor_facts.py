@@ -14,8 +14,9 @@ from eray._bringup import memory_bytes, shared_secret
 from eray._core import checkup_software, naming
 from eray._core.checkup import Facts
 from eray._core.checkup_network import Network, Ports, names_to_ask
-from eray._core.checkup_node import Clock, Disk, Node, OtherRay
+from eray._core.checkup_node import Clock, Node, OtherRay
 from eray._core.checkup_software import Accelerators, Secret, Slurm, Software
+from eray._core.disk import Disk
 from eray._core.finding import Fault
 from eray._core.nodespec import NODE_FILE
 from eray._core.place import Place, place_of
@@ -146,16 +147,13 @@ def _node(around: Around, home: Home) -> Node:
 def _temporary(tmpdir: str) -> Disk | Fault:
     try:
         files.check_filesystem(tmpdir)
-        found = os.statvfs(tmpdir)
+        return files.disk(tmpdir)
     except DirectoryError as exc:
         return Fault.of(exc)
     except OSError as exc:
         return Fault(
             f"{tmpdir} cannot be looked at ({exc.strerror})", "set ERAY_TMPDIR to a local directory that exists"
         )
-    inodes = found.f_favail if found.f_files else None  # some file systems have no fixed number
-    free, total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
-    return Disk(tmpdir, files.filesystem_type(tmpdir), free, total, inodes)
 
 
 def _run_directory(tmpdir: str, run_dir: str) -> str | Fault:
@@ -169,7 +167,7 @@ def _run_directory(tmpdir: str, run_dir: str) -> str | Fault:
 
 def _free_bytes(path: str) -> int | None:
     try:
-        return files.free_bytes(path)
+        return files.disk(path).free_bytes
     except OSError:
         return None
 

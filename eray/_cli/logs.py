@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,10 +10,12 @@ from datetime import datetime
 from eray._core import naming
 from eray._io import files, logs
 from eray._io.logs import LogFile
+from eray._io.patience import answers
 from eray._settings import Settings
 from eray._slurm.environment import read_job
-from eray.errors import UsageError
+from eray.errors import DirectoryError, UsageError
 
+PATIENCE_S = 3.0
 KEPT, LIVE = "kept in", "live on this node in"
 
 
@@ -37,6 +40,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     Raises:
         UsageError: there is no log of it, here or in the job directory; or the arguments make no sense.
+        DirectoryError: the home does not answer, and there is no log of it here.
     """
     if args.tail is not None and args.tail < 1:
         raise UsageError(f"--tail {args.tail}: must be 1 or more")
@@ -44,7 +48,14 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     state_dir = os.path.abspath(os.path.expanduser(settings.state_dir))
     homes = os.path.join(state_dir, "jobs"), naming.user_directory(settings.tmpdir, os.getuid())
     wanted = args.job or (job.id if job else None)
-    places = [place for place in _places(*homes) if wanted in (None, place.job)]
+    looks = {homes[0]: lambda: list(_kept(homes[0])), homes[1]: lambda: list(_live(homes[1]))}
+    answered = answers(looks, PATIENCE_S)
+    places = [place for found in answered.values() for place in found if wanted in (None, place.job)]
+    if homes[0] not in answered:
+        silent = DirectoryError(homes[0], f"does not answer for {PATIENCE_S:g} s", "see whether its file server is up")
+        if not places:
+            raise silent
+        print(f"eray: {silent}", file=sys.stderr)
     if not places:
         whose = f"of job {wanted}" if wanted else "of any job"
         raise UsageError(
@@ -57,11 +68,14 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _places(kept: str, live: str) -> Iterable[Place]:
+def _kept(kept: str) -> Iterable[Place]:
     for name in _names(kept):
         for life in _names(os.path.join(kept, name, "logs")):
             directory = os.path.join(kept, name, "logs", life)
             yield from _place(name, KEPT, directory, logs.logs_below(directory))
+
+
+def _live(live: str) -> Iterable[Place]:
     if os.path.lexists(live):
         files.check_private(live)
     for name in _names(live):

@@ -4,28 +4,15 @@ from dataclasses import dataclass
 
 from eray._core import object_store
 from eray._core.checkup_limits import Limits, check_limits
+from eray._core.disk import ROOM, Disk, shortage
 from eray._core.finding import Fault, Finding, error, fault, note, ok, warning
 from eray._core.place import Place
 from eray._core.sizes import size
 
-MIB, GIB = 2**20, 2**30
-
-LEAST_DISK, GOOD_DISK = 64 * MIB, GIB
+GOOD_DISK = 2**30
 FULL_SHARE = 0.95
 """Ray puts no objects on a disk that is fuller (its local_fs_capacity_threshold)."""
-LEAST_INODES = 1000
 GOOD_SKEW_S = 1.0
-
-
-@dataclass(frozen=True)
-class Disk:
-    """A file system: its type, None where unknown, and what is left on it for this user."""
-
-    path: str
-    kind: str | None
-    free_bytes: int
-    total_bytes: int
-    free_inodes: int | None
 
 
 @dataclass(frozen=True)
@@ -89,16 +76,13 @@ def _disk_space(disk: Disk | Fault) -> Finding:
     if isinstance(disk, Fault):
         return ok(name, "see temporary-directory")
     remedy = f"free space on {disk.path}, or set ERAY_TMPDIR to another local disk"
-    found = f"{size(disk.free_bytes)} of {size(disk.total_bytes)} free in {disk.path}"
-    if disk.free_inodes is not None and disk.free_inodes < LEAST_INODES:
-        return error(name, f"room for {disk.free_inodes} more files in {disk.path}", remedy)
-    if disk.free_bytes < LEAST_DISK:
-        return error(name, f"{found}; sockets, logs and state need {size(LEAST_DISK)}", remedy)
+    if (short := shortage(disk)) is not None:
+        return error(name, f"{short}; {ROOM}", remedy)
     if disk.free_bytes < GOOD_DISK:
-        return warning(name, f"{found}; logs and objects that Ray spills may fill it", remedy)
+        return warning(name, f"{disk.free}; logs and objects that Ray spills may fill it", remedy)
     if disk.free_bytes < (1 - FULL_SHARE) * disk.total_bytes:
-        return warning(name, f"{found}; Ray spills no objects to a disk that is over {FULL_SHARE:.0%} full", remedy)
-    return ok(name, found)
+        return warning(name, f"{disk.free}; Ray spills no objects to a disk that is over {FULL_SHARE:.0%} full", remedy)
+    return ok(name, disk.free)
 
 
 def _shared_memory(free_bytes: int | None, memory_bytes: int) -> Finding:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from eray._core.disk import Disk, shortage
 from eray.errors import DirectoryError
 
 # No sockets, no reliable flock, or stalls when a server does: nothing that Ray's or eray's run directory can live with.
@@ -15,6 +16,7 @@ NETWORK_TYPES = frozenset(
     | {"panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "wekafs"}
 )
 _WRITABLE = "set ERAY_TMPDIR or ERAY_STATE_DIR to a directory that you can write to"
+MAKE_ROOM = "free space there, or set ERAY_TMPDIR to another local disk"
 SHARED_MEMORY = "/dev/shm"
 RACES = 20
 LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})  # the root of a rootless container
@@ -212,10 +214,21 @@ def filesystem_type(path: str, mountinfo: str = "/proc/self/mountinfo") -> str |
     return kind
 
 
-def free_bytes(path: str) -> int:
-    """Return the bytes that this user may still write on the file system of ``path``."""
+def disk(path: str) -> Disk:
+    """Return what is left on the file system of ``path``; raises OSError."""
     found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize
+    inodes = found.f_favail if found.f_files else None  # some file systems have no fixed number
+    free, total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    return Disk(path, filesystem_type(path), free, total, inodes)
+
+
+def shortages(*paths: str) -> str | None:
+    """Return in words which of these file systems have too little room; None where they have, or cannot tell."""
+    found = []
+    for path in paths:
+        with suppress(OSError):
+            found.append(shortage(disk(path)))
+    return ", ".join(filter(None, found)) or None
 
 
 def _unescape(text: str) -> str:

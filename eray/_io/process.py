@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -126,7 +125,7 @@ def wait_gone(identities: Iterable[Identity], timeout_s: float) -> tuple[Identit
     while left := tuple(each for each in left if is_alive(each.pid, each.started)):
         if clock.monotonic() >= deadline:
             break
-        time.sleep(pause)
+        clock.sleep(pause)
         pause = min(2 * pause, 0.1)
     return left
 

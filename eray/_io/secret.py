@@ -2,16 +2,19 @@
 
 import os
 import secrets
+import socket
 import stat
 import string
-import time
 
-from eray._io import files
+from eray._io import clock, files
+from eray._io.patience import answers
 from eray.errors import SecretError
 
 SECRET_NAME = "secret"
 SECRET_BYTES = 32
 _OTHERWISE = "or set ERAY_SECRET to 32 characters or more in the batch script"
+PATIENCE_S = 5.0
+"""How long the home may take: one that is mounted when it is first touched takes seconds."""
 _LOOKS, _PAUSE_S = 20, 0.1  # NFS may show a file of another node's a moment after it refuses to make ours
 
 
@@ -21,18 +24,27 @@ def ensure_secret(state_dir: str) -> bytes:
     It is linked into place, which only one of several nodes can do, so all agree. The directory is made 0700.
 
     Raises:
-        SecretError: others can read it, it is not ours, it is malformed, or it cannot be made.
+        SecretError: others can read it, it is not ours, it is malformed, it cannot be made, or nothing answers there.
         DirectoryError: the directory is not safe.
     """
-    state_dir = os.path.abspath(state_dir)
+    path = os.path.join(os.path.abspath(state_dir), SECRET_NAME)
+    found = answers({path: lambda: _ensure(path)}, PATIENCE_S)
+    if not found:
+        here = f"does not answer for {PATIENCE_S:g} s on node {socket.gethostname()}"
+        remedy = f"see whether the file server is up, set ERAY_STATE_DIR to another place, {_OTHERWISE}"
+        raise SecretError(path, here, remedy)
+    return found[path]
+
+
+def _ensure(path: str) -> bytes:
+    state_dir = os.path.dirname(path)
     files.private_directory(state_dir, os.path.dirname(state_dir))
-    path = os.path.join(state_dir, SECRET_NAME)
     for _ in range(_LOOKS):
         found = read_secret(path)
         if found is not None:
             return found
         if not _make(path):
-            time.sleep(_PAUSE_S)
+            clock.sleep(_PAUSE_S)
     raise SecretError(path, "exists, but does not show up on this node", f"look at the file system, {_OTHERWISE}")
 
 

@@ -4,7 +4,6 @@ An actor that restarts is asked again within the deadline (every question may be
 ClusterLostError, and an error that comes back as data is raised.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -54,7 +53,7 @@ def ask(handle: Any, call: Call, method: str, args: Sequence[Any], timeout_s: fl
             now = clock.monotonic()
             if deadline.is_over(now):
                 raise _lost(f"the coordinator did not answer {method} within {timeout_s:g} s") from exc
-            time.sleep(backoff.pause_s(attempt, deadline, now))
+            clock.sleep(backoff.pause_s(attempt, deadline, now))
             attempt += 1
         except ray.exceptions.RayError as exc:
             raise _lost(f"the coordinator cannot be asked for {method} ({type(exc).__name__})") from exc

@@ -1,48 +1,81 @@
 """The run directory of a node: made private, locked, cleared away at the end."""
 
+import asyncio
 import os
 import shutil
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from eray._core import naming, object_store
-from eray._core.nodespec import NodeSpec
+from eray._core.disk import ROOM
+from eray._core.nodespec import NODE_FILE, NodeSpec
 from eray._io import clock, files
 from eray._io.lock import LOCK_NAME, SPAWN_LOCK, NodeLock
+from eray._ray.notices import say
 from eray.errors import DirectoryError
 
 LOCK_WAIT_S = 10.0
 LEFT_AFTER_S = 5.0
+ROOM_S = 5.0
+"""How often it is seen whether the disk is full."""
 
 
 def prepare(spec: NodeSpec) -> NodeLock:
     """Make the run directory and Ray's temp directory, take the node's lock, and keep the token there.
 
     Raises:
-        DirectoryError: a directory is not safe, not local, or not there.
+        DirectoryError: a directory is not safe, not local, not there, or its disk is full.
         NodeLockedError: another supervisor serves this cluster on this node.
+    """
+    check_place(spec)
+    lock = _locked(spec)
+    try:
+        files.private_directory(spec.ray_dir, spec.tmpdir)
+        if spec.auth == "token":
+            files.keep_in_memory(spec.token_path, spec.token)
+    except DirectoryError:
+        clear(spec)
+        raise
+    return lock
+
+
+def check_place(spec: NodeSpec) -> None:
+    """Check that the disk is local and has room, after clearing away what is left on it.
+
+    Raises:
+        DirectoryError: it is not, or has not.
     """
     files.check_filesystem(spec.tmpdir)
     sweep(os.path.dirname(spec.run_dir))
-    lock = _locked(spec)
-    files.private_directory(spec.ray_dir, spec.tmpdir)
-    if spec.auth == "token":
-        files.keep_in_memory(spec.token_path, spec.token)
-    return lock
+    if (short := files.shortages(spec.tmpdir)) is not None:
+        raise DirectoryError(spec.tmpdir, f"node {spec.node} has {short}; {ROOM}", files.MAKE_ROOM)
+
+
+async def watch_room(spec: NodeSpec) -> None:
+    """Say it once when the disk gets full: the cluster goes on, but what fails by it does not tell of a disk."""
+    while (short := files.shortages(spec.tmpdir)) is None:
+        await asyncio.sleep(ROOM_S)
+    say(
+        f"node {spec.node} has {short}; where that is used up, logs and the coordinator's state are not kept, and Ray "
+        "starts no workers: free space there"
+    )
 
 
 def sweep(parent: str) -> None:
     """Remove the run directories of this user's that killed supervisors left on this node.
 
     Slurm kills what outlives a node's last task (FACTS S15). A directory counts as left when nobody holds a lock in it
-    and nothing was made in it for a moment; Ray's temp directory beside it goes with it.
+    and nothing was made in it for a moment (or the clock was set back since). The locks decide: a clock that jumps
+    removes nothing that lives. Ray's temp directory beside it goes with it.
     """
     with suppress(OSError):
         for entry in list(os.scandir(parent)):
             held = [os.path.join(entry.path, name) for name in (LOCK_NAME, SPAWN_LOCK)]
             locks = [path for path in held if os.path.exists(path)]
-            is_old = clock.unix() - entry.stat(follow_symlinks=False).st_mtime > LEFT_AFTER_S
+            is_old = abs(clock.unix() - entry.stat(follow_symlinks=False).st_mtime) > LEFT_AFTER_S
             if entry.is_dir(follow_symlinks=False) and is_old and locks:
                 _remove_unless_held(entry.path, locks)
 
@@ -69,6 +102,15 @@ def _locked(spec: NodeSpec) -> NodeLock:
     raise DirectoryError(spec.run_dir, "is removed again and again", "see which other program clears it away")
 
 
+def announce(spec: NodeSpec, access: Mapping[str, Any]) -> None:
+    """Write how this node's cluster is reached, for steps of the job that may use it. The cluster can do without."""
+    about = {"job": spec.job, "key": spec.key, "pid": os.getpid(), **access}
+    try:
+        files.write_private_json(os.path.join(spec.run_dir, NODE_FILE), about)
+    except DirectoryError as exc:
+        say(f"steps of this job will not find its cluster on node {spec.node}: {exc}")
+
+
 def object_store_bytes(spec: NodeSpec) -> int:
     """Return the size of Ray's object store: 30 % of the node's memory, as far as /dev/shm has room.
 
@@ -77,7 +119,7 @@ def object_store_bytes(spec: NodeSpec) -> int:
     """
     shared = files.SHARED_MEMORY
     try:
-        free = files.free_bytes(shared)
+        free = files.disk(shared).free_bytes
     except OSError as exc:
         raise DirectoryError(shared, f"node {spec.node} has none ({exc.strerror})", "mount a tmpfs there") from exc
     size = object_store.object_store_bytes(free, spec.memory_bytes)

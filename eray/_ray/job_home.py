@@ -1,6 +1,5 @@
 """The job directory below the state directory: it serves people and the login node. Start-up never waits for it."""
 
-import logging
 import os
 import shutil
 from collections.abc import Mapping
@@ -9,9 +8,8 @@ from typing import Any
 from eray._core import naming
 from eray._core.nodespec import NodeSpec
 from eray._io import files, logs
+from eray._ray.notices import say
 from eray.errors import DirectoryError
-
-logger = logging.getLogger(__name__)
 
 MAX_LOG_BYTES = 32 * 1024 * 1024
 
@@ -22,7 +20,7 @@ def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
         directory = files.private_directory(_job_directory(spec), os.path.dirname(spec.state_dir))
         files.write_private_json(os.path.join(directory, "cluster.json"), about)
     except DirectoryError as exc:
-        logger.warning("the login node will not find this cluster: %s", exc)
+        say(f"the login node will not find this cluster: {exc}")
 
 
 def keep_logs(spec: NodeSpec) -> str | None:
@@ -38,7 +36,8 @@ def keep_logs(spec: NodeSpec) -> str | None:
                 os.utime(copy, (log.modified, log.modified))  # the order in which nodes failed stays readable
                 room -= log.size
     except (DirectoryError, OSError) as exc:
-        logger.warning("the logs of node %s are not kept: %s", spec.node, exc)
+        found = f"{target}: {exc.strerror}" if isinstance(exc, OSError) else exc
+        say(f"the logs of node {spec.node} are not all kept: {found}")
         return None
     return target
 

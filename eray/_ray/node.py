@@ -31,7 +31,8 @@ logger = logging.getLogger(__name__)
 
 HEAD_ACTS_S = 3.0
 TELL_HEAD_S = 10.0
-KEEP_LOGS_S = 10.0
+HOME_S = 3.0
+"""How long the end of a cluster waits for the home: Ray's files, and we, are to be gone soon."""
 POST_S = 2.0
 EXIT_CLUSTER = ClusterLostError.exit_code
 
@@ -106,6 +107,7 @@ async def _serve(
     try:
         supervisor = Supervisor(spec, environ, ray_environ, ward)
         await supervisor.listen()
+        watching = asyncio.create_task(home.watch_room(spec))
         code = EXIT_CLUSTER
         try:
             code = await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor, listening, led=led)
@@ -115,19 +117,26 @@ async def _serve(
             supervisor.fail(exc)
             code = exc.exit_code
         finally:
+            watching.cancel()
             await supervisor.stop()
-            with suppress(TimeoutError):  # a home that hangs must not keep Ray's files, and us, here for ever
-                async with asyncio.timeout(KEEP_LOGS_S):
-                    await in_daemon_thread(_keep_logs, spec, code)
+            await _leave_home(spec, code)
         return code
     finally:
         await asyncio.to_thread(home.clear, spec)
 
 
-def _keep_logs(spec: NodeSpec, code: int) -> None:
+async def _leave_home(spec: NodeSpec, code: int) -> None:
     """Keep the logs of a job; of a cluster of this machine alone only where the cluster failed."""
     if spec.job is None and code != EXIT_CLUSTER:
         return
+    try:
+        async with asyncio.timeout(HOME_S):
+            await in_daemon_thread(_keep_logs, spec, code)
+    except TimeoutError:
+        say(f"the logs of node {spec.node} are not all kept: {spec.state_dir} does not take them within {HOME_S:g} s")
+
+
+def _keep_logs(spec: NodeSpec, code: int) -> None:
     kept = job_home.keep_logs(spec)
     if kept is not None and code == EXIT_CLUSTER:
         say(f"the logs of node {spec.node} are in {kept}")

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Iterable, Sequence
 
 from eray._core.command import Command
-from eray._core.nodespec import LOG_NAME
-from eray._io import clock, logs, process, programs
+from eray._core.nodespec import LOG_NAME, NodeSpec
+from eray._io import clock, files, logs, process, programs
 from eray.errors import RayStartError
 
 POLL_S = 0.02
@@ -22,14 +22,16 @@ NODE_ID = "*[0-9a-f]"  # hexadecimal; Ray writes NAME.tmp first and renames it
 class RayNode:
     """A child ``ray start --block`` and the daemons it started."""
 
-    def __init__(self, node: str, command: Command, ray_dir: str, log_path: str) -> None:
-        self._node, self._command, self._ray_dir, self._log_path = node, command, ray_dir, log_path
+    def __init__(self, spec: NodeSpec, command: Command) -> None:
+        self._spec, self._command = spec, command
         self._child: subprocess.Popen[bytes] | None = None
         self._stopping = False
 
     def start(self) -> int:
         """Start Ray, its output going to the log file, and return the pid of the ``ray start`` that stays."""
-        self._child = process.spawn(self._command.argv, env=self._command.env, output=self._log_path)
+        self._child = process.spawn(
+            self._command.argv, env=self._command.env, output=f"{self._spec.run_dir}/{LOG_NAME}"
+        )
         return self._child.pid
 
     async def gcs_port(self, timeout_s: float) -> int:
@@ -66,7 +68,9 @@ class RayNode:
             name = os.path.basename("".join(programs.arguments(each.pid)[:1]))
             if name in ("raylet", "gcs_server"):
                 needed[each.pid] = name
-        return f"{needed[await _first_gone(needed)]} of node {self._node} ended"
+        what = f"{needed[await _first_gone(needed)]} of node {self._spec.node} ended"
+        short = files.shortages(self._spec.tmpdir, files.SHARED_MEMORY)
+        return what if short is None else f"{what}, with {short}: free space there"
 
     async def stop(self, grace_s: float) -> None:
         """End Ray and all it started: SIGTERM first, and SIGKILL for what is left after ``grace_s``, or at once.
@@ -86,7 +90,7 @@ class RayNode:
         deadline = clock.monotonic() + timeout_s
         while True:
             # The globbed directory is a link that Ray renews, so that an earlier session's file is never found.
-            found = glob.glob(os.path.join(self._ray_dir, "session_latest", pattern))
+            found = glob.glob(os.path.join(self._spec.ray_dir, "session_latest", pattern))
             if found and os.path.getsize(found[0]):
                 return found[0]
             if self._child is not None and (code := self._child.poll()) is not None:
@@ -97,11 +101,13 @@ class RayNode:
 
     def _failed(self, found: str) -> RayStartError:
         remedy = "its logs are kept in the job directory"
+        if (short := files.shortages(self._spec.tmpdir, files.SHARED_MEMORY)) is not None:
+            found, remedy = f"{found}, with {short}", files.MAKE_ROOM
         lines = self._last_lines((*logs.LAST_WORDS, LOG_NAME)) or "it left no log"
-        return RayStartError(self._node, f"Ray did not start: {found}; {lines}", remedy)
+        return RayStartError(self._spec.node, f"Ray did not start: {found}; {lines}", remedy)
 
     def _last_lines(self, names: Sequence[str]) -> str:
-        directories = logs.live_directories(os.path.dirname(self._log_path), self._ray_dir)
+        directories = logs.live_directories(self._spec.run_dir, self._spec.ray_dir)
         log = logs.telling_log(logs.logs_in(directories), names)
         if log is None:
             return ""

@@ -6,14 +6,13 @@ plain calls, elsewhere messages over the beacon's channel.
 
 import asyncio
 import logging
-import os
 import shutil
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
-from eray._core.nodespec import LOG_NAME, NODE_FILE, NodeSpec
+from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
-from eray._io import files, net, process
+from eray._io import net, process
 from eray._io.ward import Ward
 from eray._ray import home
 from eray._ray.children import Children
@@ -125,7 +124,7 @@ class Supervisor:
             object_store_bytes=home.object_store_bytes(self.spec),
         )
         logger.info("starting Ray: %s", command)
-        self._ray = RayNode(self.spec.node, command, self.spec.ray_dir, f"{self.spec.run_dir}/{LOG_NAME}")
+        self._ray = RayNode(self.spec, command)
         self._ward.watch(self._ray.start())
         timeout_s = self.spec.cluster_timeout_s
         if gcs_address is None:
@@ -175,9 +174,7 @@ class Supervisor:
             "node": message["node"],
         }
         self._clients.broadcast(self._ready)
-        about = {"job": self.spec.job, "key": self.spec.key, "gcs_address": message["gcs_address"], "pid": os.getpid()}
-        about |= {"auth": self._ready["auth"], "token_path": self._ready["token_path"]}
-        files.write_private_json(f"{self.spec.run_dir}/{NODE_FILE}", about)
+        home.announce(self.spec, {name: self._ready[name] for name in ("gcs_address", "auth", "token_path")})
 
     def _welcome(self, client: Client) -> list[Message]:
         world = self.spec.world

@@ -184,6 +184,7 @@ ROWS = [
     ({}, "disk-space", "ok", "100.0 GiB of 200.0 GiB free in /tmp"),
     ({"temporary": Disk("/tmp", "tmpfs", 10**7, GIB, None)}, "disk-space", "error", "9.5 MiB of 1.0 GiB"),
     ({"temporary": Disk("/tmp", "ext4", 10**8, GIB, None)}, "disk-space", "warning", "95.4 MiB"),
+    ({"temporary": Disk("/tmp", "sysfs", 0, 0, None)}, "disk-space", "warning", "0 B of 0 B free"),
     ({"temporary": Disk("/tmp", "ext4", 4 * GIB, 100 * GIB, None)}, "disk-space", "warning", "over 95% full"),
     ({"temporary": Disk("/tmp", "ext4", 50 * GIB, 100 * GIB, 3)}, "disk-space", "error", "room for 3 more files"),
     ({}, "shared-memory", "ok", "30.0 GiB for Ray's object store"),

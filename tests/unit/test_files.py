@@ -224,4 +224,4 @@ def test_filesystem_type_of_here_is_known_and_without_table_unknown(tmp_path):
 
 
 def test_free_bytes_is_positive(tmp_path):
-    assert files.free_bytes(str(tmp_path)) > 0
+    assert files.disk(str(tmp_path)).free_bytes > 0

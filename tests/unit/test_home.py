@@ -18,8 +18,8 @@ def left(tmp_path: Path) -> Path:
     return directory
 
 
-def age(directory: Path) -> None:
-    then = directory.stat().st_mtime - 120
+def age(directory: Path, seconds: float = 120.0) -> None:
+    then = directory.stat().st_mtime - seconds
     os.utime(directory, (then, then))
 
 
@@ -28,9 +28,18 @@ def test_sweep_removes_what_a_killed_supervisor_left(left):
     assert not left.exists()
 
 
-def test_sweep_leaves_a_directory_whose_lock_is_held(left):
-    with FileLock(left / "node.lock"):
-        age(left)
+@pytest.mark.parametrize("jump_s", [5 * 3600.0, -5 * 3600.0])
+def test_sweep_removes_what_was_left_before_the_clock_jumped(left, jump_s):
+    age(left, jump_s)
+    sweep(str(left.parent))
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("name", ["node.lock", "spawn.lock"])
+@pytest.mark.parametrize("jump_s", [0.0, 5 * 3600.0, -5 * 3600.0])
+def test_sweep_leaves_a_directory_whose_lock_is_held_whatever_the_clock_says(left, name, jump_s):
+    with FileLock(left / name):
+        age(left, jump_s)
         sweep(str(left.parent))
         assert (left / "token").exists()
 

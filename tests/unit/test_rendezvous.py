@@ -616,3 +616,35 @@ def test_missing_processes_are_named_by_node(missing, count, text):
 
 def test_missing_process_that_left_is_said_to_have_left():
     assert name_missing([{"process_index": 1, "node": "n1", "state": "left"}]) == "process 1 (n1, left)"
+
+
+def life(jumps):
+    """Return the answers of one world's life, under a clock that jumps before each event."""
+    cluster, found = Cluster(checked=False), []
+    steps = (
+        lambda: cluster.join(0),
+        lambda: cluster.join(1),
+        lambda: cluster.barrier(0),
+        lambda: cluster.barrier(1),
+        lambda: cluster.report(0, Stage.RUNNING),
+        lambda: cluster.report(1, Stage.RUNNING),
+        lambda: cluster.barrier(0, sequence=2),
+        lambda: cluster.died(1),
+    )
+    for index, step in enumerate(steps):
+        cluster.now += jumps[index % len(jumps)]
+        step()
+        (summary,) = answers.watch_answer(cluster.state, cluster.now)["worlds"]
+        assert summary.pop("for_how_long_s") >= 0
+        assert all(barrier.pop("for_how_long_s") >= 0 for barrier in summary["barriers"])
+        if summary["failed"]:
+            del summary["failed"]["at"]
+        found.append((summary, answers.stage_answer(cluster.state, "main", 1, 0, Stage.RUNNING)))
+    return found
+
+
+@pytest.mark.parametrize(
+    "jumps", [(36_000.0,), (-36_000.0,), (-36_000.0, 36_000.0), (1e9, -1e9, 0.0)], ids=["on", "back", "both", "far"]
+)
+def test_clock_that_jumps_changes_no_answer(jumps):
+    assert life(jumps) == life((0.0,))

@@ -44,6 +44,7 @@ PURE = {"_core", "_slurm"}
 IMPURE = {"os", "time", "socket", "subprocess", "logging", "ray", "jax", "asyncio"}
 HOME = {"ray": "_ray", "jax": "_jax", "jaxlib": "_jax"}
 READ_THE_ENVIRONMENT = DOORS | {"_cli"}
+TELLS_THE_TIME = {"_io/clock.py", "_io/guard.py"}  # the guard stands alone, and only sleeps
 NEVER = re.compile(r"\bray stop\b|\bpkill\b|\bkillall\b|/tmp/ray\b|address=[\"']auto[\"']")  # in eray
 HEAVY = {"ray", "jax", "numpy", "pydantic", "asyncio"}
 
@@ -80,11 +81,19 @@ def faults(source: str, module: Path) -> list[str]:
                 found.append(f"line {line}: {room} imports eray.{target}")
         elif top in HOME and HOME[top] != room:
             found.append(f"line {line}: {top} is imported in {HOME[top]} only")
+        elif top == "time" and relative(module) not in TELLS_THE_TIME:
+            found.append(f"line {line}: time is told in eray._io.clock only")
         elif room in PURE and top in IMPURE:
             found.append(f"line {line}: {room} is pure and imports {top}")
     if room not in READ_THE_ENVIRONMENT:
         found += [f"line {line}: {room} reads the environment" for line in reads_of_the_environment(tree)]
-    return found
+    return found + [f"line {line}: time is told in eray._io.clock only" for line in reads_of_a_calendar(tree)]
+
+
+def reads_of_a_calendar(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.search(r"\bdate(time)?\.(now|utcnow|today)$", ast.unparse(node)):
+            yield node.lineno
 
 
 def reads_of_the_environment(tree: ast.AST) -> Iterator[int]:
@@ -135,6 +144,10 @@ def test_module_never_hurts_other_peoples_ray(module: Path) -> None:
         ("_io/net.py", "import importlib\nimportlib.import_module('jax.numpy')", 1),
         ("_io/net.py", "import os\nos.environ['A']", 1),
         ("_io/net.py", "from os import getenv", 1),
+        ("_io/net.py", "from time import monotonic", 1),
+        ("_io/clock.py", "import time", 0),
+        ("_cli/logs.py", "import datetime\ndatetime.datetime.now()", 1),
+        ("_cli/logs.py", "from datetime import datetime\ndatetime.fromtimestamp(0)", 0),
         ("_connect.py", "import os\nos.environ\nfrom eray._ray import client\nfrom eray._jax import runtime", 0),
         ("_connection.py", "from eray._connect import connect", 1),
         ("__main__.py", "from eray._cli.main import main", 0),
