@@ -10,6 +10,7 @@ from eray._core import naming
 from eray._core.devices import NodeView, ProcessView, device_count
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._io.devices import read_hardware
+from eray._io.limits import group_memory
 from eray._io.secret import ensure_secret
 from eray._settings import Settings
 from eray._slurm import variables
@@ -201,8 +202,10 @@ def _head_first(nodes: tuple[str, ...], rank: int, head: str | None) -> tuple[tu
 
 
 def memory_bytes(allotted_mb: int | None) -> int:
-    """Return what of this node's memory is ours: what Slurm allotted, else nine tenths of all."""
-    if allotted_mb:
-        return allotted_mb * 2**20
+    """Return what of this node's memory is ours: what Slurm allotted, else nine tenths of all; never more than granted.
+
+    Where a partition has a default the variables may be missing, and the control group has the limit.
+    """
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return int(0.9 * pages)
+    ours = allotted_mb * 2**20 if allotted_mb else int(0.9 * pages)
+    return min(ours, group_memory() or ours)

@@ -17,7 +17,8 @@ from eray._io import clock, files
 from eray._io.link import Link
 from eray._io.lock import SPAWN_LOCK
 from eray._ray import home
-from eray.errors import ClusterError, ClusterLostError, NodesMissingError, error_of
+from eray._ray.refusal import tell_others
+from eray.errors import ClusterError, ClusterLostError, DirectoryError, ErayError, NodesMissingError, error_of
 
 STUCK = "see whether name resolution or a file system hangs on that node, and its messages above"
 
@@ -33,16 +34,22 @@ def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | Non
     """
     deadline = Deadline.after(timeout_s, now=clock.monotonic())
     while True:
-        if not os.path.lexists(spec.run_dir):
-            home.check_place(spec)  # the supervisor does so too, but nothing would remove what we make here
-        files.private_directory(spec.run_dir, spec.tmpdir)
+        try:
+            files.private_directory(spec.run_dir, spec.tmpdir)
+        except DirectoryError as exc:
+            tell_others(spec, exc)
+            raise
         if (link := _find(spec)) is not None:
             return link
         lock = FileLock(os.path.join(spec.run_dir, SPAWN_LOCK), mode=0o600)
         try:
             with lock.acquire(timeout=deadline.remaining_s(clock.monotonic())):
                 if (link := _find(spec)) is None:
-                    _start(spec, environ, cpus, deadline)
+                    try:
+                        _start(spec, environ, cpus, deadline)
+                    except ErayError:
+                        home.remove_unless_held(spec.run_dir, spawning=True)  # nobody else would
+                        raise
                     link = open_link(spec.socket_path, spec.node)
                 return link
         except FileNotFoundError:

@@ -14,7 +14,8 @@
     │   ├── DevicePlanError                            devices of a node cannot be divided safely
     │   ├── DirectoryError                             a directory is unsafe, too long, or on the wrong disk
     │   ├── SecretError                                the secret is missing, or others can read it
-    │   └── AddressError                               a node has no address that others can reach
+    │   ├── AddressError                               a node has no address that others can reach
+    │   └── LimitError                                 a node's processes may have too little
     ├── ClusterError                (RuntimeError)  4  the cluster did not come up, or was lost
     │   ├── NodesMissingError       (TimeoutError)     some nodes did not report in time
     │   ├── BeaconError                                the head cannot listen, or is not who it should be
@@ -161,15 +162,21 @@ class SecretError(_PathError):
     """The secret is missing or malformed, or others can read it."""
 
 
-class AddressError(ConfigurationError):
-    """A node has no address that the other nodes can reach."""
-
+class _NodeConfigurationError(ConfigurationError):
     def __init__(self, node: str, found: str, remedy: str) -> None:
         super().__init__(node, found, remedy)
         self.node, self.found, self.remedy = node, found, remedy
 
     def __str__(self) -> str:
         return f"node {self.node}: {self.found}; {self.remedy}"
+
+
+class AddressError(_NodeConfigurationError):
+    """A node has no address that the other nodes can reach."""
+
+
+class LimitError(_NodeConfigurationError):
+    """The kernel grants the processes of a node too few open files or threads for Ray."""
 
 
 class ClusterError(ErayError, RuntimeError):

@@ -121,7 +121,7 @@ def _ports(around: Around, resolved: Mapping[str, tuple[str, ...] | None]) -> Po
     candidates = naming.candidate_ports(job.cluster, key, job.restart, around.settings.port_range)
     about = files.read_json(os.path.join(around.run_dir, NODE_FILE)) or {}
     pid = about.get("pid")
-    if isinstance(pid, int) and process.is_alive(pid):
+    if isinstance(pid, int) and process.is_alive(pid, about.get("started")):
         return Ports(candidates, cluster_pid=pid)
     if place.is_head:
         return Ports(candidates, busy=ports.busy_ports(candidates))

@@ -2,6 +2,7 @@
 
 import os
 import resource
+from collections.abc import Iterator
 from contextlib import suppress
 
 from eray._core.checkup_limits import Limits
@@ -9,6 +10,7 @@ from eray._io.reading import names_in, text_of
 
 INFINIBAND = "/sys/class/infiniband"
 UNLIMITED = resource.RLIM_INFINITY
+NO_LIMIT = 2**60
 
 
 def read_limits() -> Limits:
@@ -55,18 +57,22 @@ def threads_of_user(proc: str = "/proc") -> int:
 
 def group_room(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int | None:
     """Return how many more threads this process's control group may have, and those above it; None without a limit."""
-    path = _group_path(text_of(f"{proc}/self/cgroup"))
-    if path is None:
-        return None
-    base = f"{root}/pids" if os.path.isdir(f"{root}/pids") else root
     room = []
-    while True:
-        most, now = text_of(f"{base}{path}/pids.max").strip(), text_of(f"{base}{path}/pids.current").strip()
+    for group in _groups("pids", proc, root):
+        most, now = text_of(f"{group}/pids.max").strip(), text_of(f"{group}/pids.current").strip()
         if most.isdigit() and now.isdigit():
             room.append(int(most) - int(now))
-        if path in ("", "/"):
-            return min(room, default=None)
-        path = path.rpartition("/")[0]
+    return min(room, default=None)
+
+
+def group_memory(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int | None:
+    """Return the bytes of memory that this process's control group may use, and those above it; None without a limit.
+
+    Version 1 of control groups shows no limit as a number near 2**63.
+    """
+    names = ("memory.max", "memory.limit_in_bytes")
+    found = [text_of(f"{group}/{name}").strip() for group in _groups("memory", proc, root) for name in names]
+    return min((int(text) for text in found if text.isdigit() and int(text) < NO_LIMIT), default=None)
 
 
 def core_pattern() -> str | None:
@@ -83,7 +89,13 @@ def has_pidfd() -> bool:
     return True
 
 
-def _group_path(text: str) -> str | None:
+def _groups(controller: str, proc: str, root: str) -> Iterator[str]:
+    """Yield the directories of this process's control group and of those above it."""
     # "0::/a/b" with the one hierarchy of version 2, "7:pids:/a/b" with version 1, see cgroups(7)
-    paths = {controllers: path for _, controllers, path in (line.split(":", 2) for line in text.splitlines())}
-    return paths.get("pids", paths.get(""))
+    lines = (line.split(":", 2) for line in text_of(f"{proc}/self/cgroup").splitlines())
+    paths = {controllers: path for _, controllers, path in lines}
+    path = paths.get(controller, paths.get(""))
+    base = f"{root}/{controller}" if os.path.isdir(f"{root}/{controller}") else root
+    while path is not None:
+        yield f"{base}{path}"
+        path = None if path in ("", "/") else path.rpartition("/")[0]

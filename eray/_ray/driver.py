@@ -185,6 +185,6 @@ def shared_cluster(spec: NodeSpec) -> dict[str, Any] | None:
     if spec.shared_run_dir is None:
         return None
     about = files.read_json(os.path.join(spec.shared_run_dir, NODE_FILE))
-    if about is None or not process.is_alive(int(about["pid"])):
+    if about is None or not process.is_alive(int(about["pid"]), about["started"]):
         return None
     return {name: about[name] for name in ("gcs_address", "token_path", "auth")}

@@ -10,12 +10,14 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from eray._core import naming, object_store
+from eray._core.checkup_limits import check_limits
 from eray._core.disk import ROOM
+from eray._core.finding import Status
 from eray._core.nodespec import NODE_FILE, NodeSpec
-from eray._io import clock, files
+from eray._io import clock, files, limits, process
 from eray._io.lock import LOCK_NAME, SPAWN_LOCK, NodeLock
 from eray._ray.notices import say
-from eray.errors import DirectoryError
+from eray.errors import DirectoryError, LimitError
 
 LOCK_WAIT_S = 10.0
 LEFT_AFTER_S = 5.0
@@ -28,9 +30,13 @@ def prepare(spec: NodeSpec) -> NodeLock:
 
     Raises:
         DirectoryError: a directory is not safe, not local, not there, or its disk is full.
+        LimitError: the kernel grants too little.
         NodeLockedError: another supervisor serves this cluster on this node.
     """
-    check_place(spec)
+    _check_place(spec)
+    for finding in check_limits(limits.read_limits()):
+        if finding.status is Status.ERROR:
+            raise LimitError(spec.node, finding.found, str(finding.remedy))
     lock = _locked(spec)
     try:
         files.private_directory(spec.ray_dir, spec.tmpdir)
@@ -42,7 +48,7 @@ def prepare(spec: NodeSpec) -> NodeLock:
     return lock
 
 
-def check_place(spec: NodeSpec) -> None:
+def _check_place(spec: NodeSpec) -> None:
     """Check that the disk is local and has room, after clearing away what is left on it.
 
     Raises:
@@ -73,20 +79,25 @@ def sweep(parent: str) -> None:
     """
     with suppress(OSError):
         for entry in list(os.scandir(parent)):
-            held = [os.path.join(entry.path, name) for name in (LOCK_NAME, SPAWN_LOCK)]
-            locks = [path for path in held if os.path.exists(path)]
             is_old = abs(clock.unix() - entry.stat(follow_symlinks=False).st_mtime) > LEFT_AFTER_S
-            if entry.is_dir(follow_symlinks=False) and is_old and locks:
-                _remove_unless_held(entry.path, locks)
+            if entry.is_dir(follow_symlinks=False) and is_old and _locks(entry.path):
+                remove_unless_held(entry.path)
 
 
-def _remove_unless_held(run_dir: str, locks: list[str]) -> None:
+def remove_unless_held(run_dir: str, *, spawning: bool = False) -> None:
+    """Remove a run directory, unless somebody serves in it; ``spawning`` tells that the caller starts who would."""
     with suppress(Timeout, OSError), ExitStack() as stack:
-        for path in locks:
-            stack.enter_context(FileLock(path, timeout=0))
+        for path in _locks(run_dir):
+            if not (spawning and path.endswith(SPAWN_LOCK)):
+                stack.enter_context(FileLock(path, timeout=0))
         with suppress(DirectoryError):
             shutil.rmtree(naming.ray_temp_directory(run_dir), ignore_errors=True)
-        shutil.rmtree(run_dir, ignore_errors=True)
+        _remove(run_dir)
+
+
+def _locks(run_dir: str) -> list[str]:
+    paths = [os.path.join(run_dir, name) for name in (LOCK_NAME, SPAWN_LOCK)]
+    return [path for path in paths if os.path.exists(path)]
 
 
 def _locked(spec: NodeSpec) -> NodeLock:
@@ -104,7 +115,8 @@ def _locked(spec: NodeSpec) -> NodeLock:
 
 def announce(spec: NodeSpec, access: Mapping[str, Any]) -> None:
     """Write how this node's cluster is reached, for steps of the job that may use it. The cluster can do without."""
-    about = {"job": spec.job, "key": spec.key, "pid": os.getpid(), **access}
+    pid = os.getpid()
+    about = {"job": spec.job, "key": spec.key, "pid": pid, "started": process.start_time(pid), **access}
     try:
         files.write_private_json(os.path.join(spec.run_dir, NODE_FILE), about)
     except DirectoryError as exc:
@@ -135,6 +147,10 @@ def object_store_bytes(spec: NodeSpec) -> int:
 def clear(spec: NodeSpec) -> None:
     """Remove what this node's supervisor made. The lock's file goes with it; a successor makes its own."""
     shutil.rmtree(spec.ray_dir, ignore_errors=True)
-    shutil.rmtree(spec.run_dir, ignore_errors=True)
+    _remove(spec.run_dir)
+
+
+def _remove(run_dir: str) -> None:
+    shutil.rmtree(run_dir, ignore_errors=True)
     with suppress(OSError):  # another cluster of this user's is there
-        os.rmdir(os.path.dirname(spec.run_dir))
+        os.rmdir(os.path.dirname(run_dir))

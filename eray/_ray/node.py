@@ -4,10 +4,8 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Mapping, MutableMapping
-from contextlib import suppress
 
 from eray._core.nodespec import NodeSpec
-from eray._io import beacon
 from eray._io.channel import Channel
 from eray._io.threads import in_daemon_thread
 from eray._io.ward import Ward
@@ -15,22 +13,20 @@ from eray._ray import home, job_home
 from eray._ray.driver import HeadDriver
 from eray._ray.head import Head
 from eray._ray.notices import fault, say
+from eray._ray.refusal import dial, tell_others
 from eray._ray.signals import Signals
 from eray._ray.supervisor import Message, Supervisor
 from eray.errors import (
     BeaconError,
     ChannelClosed,
-    ClusterError,
     ClusterLostError,
     ErayError,
     NodeLockedError,
-    error_data,
 )
 
 logger = logging.getLogger(__name__)
 
 HEAD_ACTS_S = 3.0
-TELL_HEAD_S = 10.0
 HOME_S = 3.0
 """How long the end of a cluster waits for the home: Ray's files, and we, are to be gone soon."""
 POST_S = 2.0
@@ -65,34 +61,10 @@ def supervise(
             finally:
                 ward.dismiss()
     except (BeaconError, NodeLockedError):
-        raise  # the head cannot be told, or is another cluster's
+        raise  # the others cannot be told, or the directory is another cluster's
     except ErayError as exc:
-        if spec.node_rank:
-            asyncio.run(_tell_head(spec, exc))
+        tell_others(spec, exc)
         raise
-
-
-async def _tell_head(spec: NodeSpec, error: ErayError) -> None:
-    """Tell the head why this node cannot take part, so that nobody waits for it."""
-    with suppress(ClusterError):
-        channel = await _dial(spec, TELL_HEAD_S, lambda text: None)
-        await channel.send({"type": "error", "node": spec.node, "error": error_data(error)})
-        await channel.close()
-
-
-async def _dial(spec: NodeSpec, deadline_s: float, progress: Callable[[str], None]) -> Channel:
-    channel = await beacon.dial(
-        spec.head_hosts,
-        spec.ports,
-        token=spec.token,
-        fingerprint=spec.fingerprint,
-        key=spec.key,
-        node=spec.node,
-        deadline_s=deadline_s,
-        progress=progress,
-    )
-    channel.notice_silence(spec.node_timeout_s)
-    return channel
 
 
 async def _serve(
@@ -176,7 +148,7 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[]
 
     Signals(on_signal, supervisor.forward, led=led)
     dialling = asyncio.create_task(
-        _dial(spec, spec.cluster_timeout_s, lambda text: supervisor.handle({"type": "progress", "text": text}))
+        dial(spec, spec.cluster_timeout_s, lambda text: supervisor.handle({"type": "progress", "text": text}))
     )
     await asyncio.wait({dialling, stop, supervisor.idle}, return_when=asyncio.FIRST_COMPLETED)
     if not dialling.done():

@@ -177,7 +177,7 @@ def _check_step_is_whole(environ: Mapping[str, str], mode: Mode) -> None:
 
 
 def _memory_mb(environ: Mapping[str, str], cpus: int | None, gpus: int | None) -> int | None:
-    for name, units in ((v.MEM_PER_NODE, 1), (v.MEM_PER_CPU, cpus), (v.MEM_PER_GPU, gpus)):
+    for name, units in zip(v.MEMORY, (1, cpus, gpus), strict=True):
         text = environ.get(name, "")
         if not text or not units:
             continue

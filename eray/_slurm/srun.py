@@ -1,5 +1,6 @@
 """The one srun step that starts eray on every node of an allocation."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from eray._core.command import Command
@@ -24,7 +25,15 @@ def step_command(
         environ: the environment of the shell or batch script.
         no_kill: let the step outlive a node that dies; the job needs ``--no-kill`` too.
     """
-    options = ["--ntasks-per-node=1", "--overlap", "--cpu-bind=none", "--mem=0", "--export=ALL"]
+    # All the job's memory, whose size the tasks would not know otherwise.
+    memory = [f"{name}={environ[name]}" for name in v.MEMORY if re.fullmatch(r"\w+", environ.get(name, ""))]
+    options = [
+        "--ntasks-per-node=1",
+        "--overlap",
+        "--cpu-bind=none",
+        "--mem=0",
+        f"--export={','.join(['ALL', *memory])}",
+    ]
     if allocation.het_groups:
         spread = [f"--het-group={','.join(str(group) for group in allocation.het_groups)}"]
     else:

@@ -6,7 +6,7 @@ All chance comes from one seed, so that a run can be repeated.
 import random
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from slurm_rig import GUEST, USER, Job, Rig
@@ -72,6 +72,7 @@ def _run(rig: Rig, pair: Pair, number: int) -> str:
     meeting.mkdir()
     meeting.chmod(0o1777)
     names = rig.nodes[: pair.nodes]
+    count = len(names) * processes_per_node(names)
     lost = names[int(pair.chosen * len(names))] if pair.death in OF_A_NODE else None
     beside = [node for node in rig.nodes if node != lost][:2]
     neighbour = _submit(rig, "run", WHO, beside, pair.neighbour, {"MEET": f"{meeting}:2"})
@@ -79,8 +80,7 @@ def _run(rig: Rig, pair: Pair, number: int) -> str:
     try:
         rig.wait_until(lambda: doomed.state == "RUNNING", 30, f"job {doomed.id} to run")
         if pair.after_join:
-            joined = f"all {len(names)} to join: {doomed.output}"
-            rig.wait_until(lambda: doomed.output.count("has joined") == len(names), 60, joined)
+            rig.wait_until(lambda: doomed.output.count("has joined") == count, 60, f"{count} to join: {doomed.output}")
         time.sleep(pair.delay_s)  # the moment is what chance has chosen
         said = _die(rig, pair, doomed, names, lost)
         rig.wait_until(lambda: any(meeting.iterdir()) or neighbour.ended, 60, "the neighbour to be there")
@@ -97,10 +97,15 @@ def _run(rig: Rig, pair: Pair, number: int) -> str:
     return said
 
 
+def processes_per_node(nodes: Sequence[str]) -> int:
+    """Return one, or two of a single node: a process alone outlives its cluster, as in a notebook."""
+    return 2 if len(nodes) == 1 else 1
+
+
 def _submit(rig: Rig, way: str, program: str, nodes: list[str], user: str, env: dict[str, str]) -> Job:
-    count = len(nodes)
-    start = "eray run --" if way == "run" else f"srun -n{count} --ntasks-per-node=1"
-    options = [f"-N{count}", f"-n{count}", "-c2", "-w", ",".join(nodes)]
+    count, each = len(nodes), processes_per_node(nodes)
+    start = f"eray run --processes-per-node {each} --" if way == "run" else f"srun --ntasks-per-node={each}"
+    options = [f"-N{count}", f"--ntasks-per-node={each}", "-c2", "-w", ",".join(nodes)]
     return rig.sbatch(f"{start} python {program}; exit $?", *options, user=user, env=env)
 
 
@@ -119,7 +124,8 @@ def _die(rig: Rig, pair: Pair, job: Job, names: tuple[str, ...], lost: str | Non
         assert found is not True, job.output
         began = kill(found[-1])
         if pair.death in LIVES_ON:
-            rig.wait_until(lambda: job.output.count("has joined") == len(names), 60, f"all to join: {job.output}")
+            count = len(names) * processes_per_node(names)
+            rig.wait_until(lambda: job.output.count("has joined") == count, 60, f"{count} to join: {job.output}")
             began = time.monotonic()
             job.cancel()
     elif pair.death == "requeue":

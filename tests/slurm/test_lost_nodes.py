@@ -32,9 +32,9 @@ def restored(rig: Rig, node: str) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("way", "how", "node"),
     [
-        ("run", "unplug-node", "node02"),
+        ("run", "kill-node", "node02"),
         ("srun", "kill-node", "node01"),
-        pytest.param("run", "kill-node", "node02", marks=RARE),
+        pytest.param("run", "unplug-node", "node02", marks=RARE),
         pytest.param("run", "kill-node", "node01", marks=RARE),
         pytest.param("srun", "kill-node", "node02", marks=RARE),
         pytest.param("srun", "unplug-node", "node01", marks=RARE),
@@ -98,9 +98,8 @@ def test_requeue_of_a_running_job_ends_its_first_life(rig: Rig) -> None:
 @RARE
 def test_lost_node_has_its_job_requeued_elsewhere(rig: Rig) -> None:
     with restored(rig, "node02"):
-        job = rig.sbatch(LIVES, "-N2", "-w", "node01,node02", "--requeue", "--open-mode=append")
+        job = rig.sbatch(LIVES, "-N2", "--requeue", "--open-mode=append")  # Slurm takes the first two
         rig.wait_until(lambda: job.output.count("has joined") == 2, 60, "the first life to run")
-        rig.run(["scontrol", "update", f"JobId={job.id}", "ReqNodeList="], "root")
         rig.control("kill-node", "node02")
         rig.wait_until(lambda: "second life" in job.output, 120, "the second life to end")
         job.wait(30)

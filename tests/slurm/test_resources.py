@@ -2,12 +2,13 @@
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
 from slurm_rig import Rig
 from victims import processes_of
-from worlds import FAIL, expect_nothing_left
+from worlds import expect_nothing_left
 
 pytestmark = [pytest.mark.slurm, pytest.mark.ray, pytest.mark.jax]
 MEMORY_MB = 2000
@@ -42,6 +43,7 @@ def test_eray_up_has_the_gpus_and_starts_no_workers_ahead(rig: Rig) -> None:
         eray up >$exports & up=$!
         until grep -q RAY_ADDRESS $exports || ! kill -0 $up; do sleep 0.1; done
         export JAX_PLATFORMS=cpu
+        unset SLURM_GPUS_PER_NODE
         srun --overlap --gres=none -N2 -n2 --ntasks-per-node=1 python {PROGRAM}
         kill $up; wait $up
     """
@@ -54,9 +56,18 @@ def test_eray_up_has_the_gpus_and_starts_no_workers_ahead(rig: Rig) -> None:
     assert max(idle.values()) <= 3, "no more than it has CPUs"
 
 
-def test_limit_of_open_files_is_raised_or_named(rig: Rig) -> None:
-    script = f"ulimit -Hn 60; ulimit -Sn 60; eray run -- python {FAIL} -1 wait; echo code $?"
-    job = rig.sbatch(script, "-N1").wait()
-    expect_nothing_left(rig)
-    assert re.search(r"code [34]\n", job.output), job.output
-    assert "open files" in job.output
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [("-n 60", "ulimit -n may be 60; each of Ray's daemons"), ("-u 200", "ulimit -u leaves room for 1")],
+)
+def test_limits_too_small_for_ray_are_named(rig: Rig, limit: str, found: str) -> None:
+    """Both of them would let Ray die without a word."""
+    for node in ("node01", "node02"):  # the head, and another
+        limited = f"[ $SLURMD_NODENAME = {node} ] && ulimit {limit}; exec python {PROGRAM}"
+        began = time.monotonic()
+        result = rig.srun(["-N2", "-n2", "bash", "-c", limited])
+        assert time.monotonic() - began < 20, "the other node need not wait for its deadline"
+        expect_nothing_left(rig)
+        assert result.returncode == 3, result.output
+        told = re.findall(rf"LimitError: node {node}: {found}", result.output)
+        assert len(told) == 2, "both tasks raise it: " + result.output

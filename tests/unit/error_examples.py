@@ -23,6 +23,11 @@ EXAMPLES: tuple[errors.ErayError, ...] = (
     errors.AddressError(
         "node02", "its name resolves to 127.0.1.1 (loopback)", "mend /etc/hosts there, or set ERAY_INTERFACE"
     ),
+    errors.LimitError(
+        "node02",
+        "ulimit -n may be 60; each of Ray's daemons holds about 64",
+        "`ulimit -Hn` must be 8192 or more: limits.conf, or LimitNOFILE of slurmd; Slurm hands a shell's on",
+    ),
     errors.NodesMissingError("node[02-03]", 3, 300.0, "report to the head"),
     errors.BeaconError("node01", "none of the ports 24017, 25301 answers", "see whether a firewall closes them"),
     errors.VersionMismatchError(

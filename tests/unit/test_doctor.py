@@ -208,6 +208,24 @@ def test_group_room_is_the_least_on_the_way_up(group, files_, room, tmp_path):
     assert limits.group_room(str(tmp_path / "proc"), str(tmp_path / "cg")) == room
 
 
+@pytest.mark.parametrize(
+    ("group", "files_", "most"),
+    [
+        ("0::/a/b\n", {"a/b/memory.max": "max", "a/memory.max": "4096", "memory.max": "8192"}, 4096),
+        ("4:memory:/job_7\n0::/x\n", {"memory/job_7/memory.limit_in_bytes": "2097152000"}, 2097152000),
+        ("4:memory:/job_7\n", {"memory/job_7/memory.limit_in_bytes": "9223372036854771712"}, None),
+        ("", {}, None),
+    ],
+)
+def test_group_memory_is_the_least_on_the_way_up(group, files_, most, tmp_path):
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text(group)
+    for path, text in files_.items():
+        (tmp_path / "cg" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cg" / path).write_text(f"{text}\n")
+    assert limits.group_memory(str(tmp_path / "proc"), str(tmp_path / "cg")) == most
+
+
 def test_threads_of_user_count_this_process():
     before = limits.threads_of_user()
     assert before >= threading.active_count()

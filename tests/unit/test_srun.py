@@ -33,6 +33,11 @@ def test_step_command_spans_the_allocation_once_a_node():
     assert str(command).endswith("eray node '--x=a b'")
 
 
+def test_step_command_tells_its_tasks_the_jobs_memory():
+    environ = JOB | {"SLURM_MEM_PER_CPU": "2048"}
+    assert "--export=ALL,SLURM_MEM_PER_CPU=2048" in step_command(read_allocation(environ), ["x"], environ).argv
+
+
 def test_step_command_without_gpus_asks_for_none_and_keeps_going_when_told():
     environ = {name: value for name, value in JOB.items() if name != "SLURM_GPUS_ON_NODE"}
     command = step_command(read_allocation(environ), ["x"], environ, no_kill=True)
