@@ -5,16 +5,18 @@ import contextlib
 import glob
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from eray._core.command import Command
 from eray._core.nodespec import LOG_NAME, NodeSpec
-from eray._io import clock, files, logs, process, programs
+from eray._io import clock, files, logs, process
+from eray._io.deaths import children, first_gone
 from eray.errors import RayStartError
 
 POLL_S = 0.02
 SETTLE_S = 0.5
-ASK_S = 1.0
+LOOK_S = 0.05
+"""How often it is seen whether Ray's daemons are there, while they start."""
 LINES = 15
 NODE_ID = "*[0-9a-f]"  # hexadecimal; Ray writes NAME.tmp first and renames it
 
@@ -25,6 +27,7 @@ class RayNode:
     def __init__(self, spec: NodeSpec, command: Command) -> None:
         self._spec, self._command = spec, command
         self._child: subprocess.Popen[bytes] | None = None
+        self._end: asyncio.Task[str] | None = None
         self._stopping = False
 
     def start(self) -> int:
@@ -32,6 +35,7 @@ class RayNode:
         self._child = process.spawn(
             self._command.argv, env=self._command.env, output=f"{self._spec.run_dir}/{LOG_NAME}"
         )
+        self._end = asyncio.get_running_loop().create_task(self._watch(self._child.pid))
         return self._child.pid
 
     async def gcs_port(self, timeout_s: float) -> int:
@@ -62,15 +66,8 @@ class RayNode:
 
     async def ended(self) -> str:
         """Wait until a process that the node cannot live without is gone, and say which."""
-        assert self._child is not None
-        needed = {self._child.pid: "ray start"}
-        for each in process.descendants(self._child.pid):
-            name = os.path.basename("".join(programs.arguments(each.pid)[:1]))
-            if name in ("raylet", "gcs_server"):
-                needed[each.pid] = name
-        what = f"{needed[await _first_gone(needed)]} of node {self._spec.node} ended"
-        short = files.shortages(self._spec.tmpdir, files.SHARED_MEMORY)
-        return what if short is None else f"{what}, with {short}: free space there"
+        assert self._end is not None
+        return await self._end
 
     async def stop(self, grace_s: float) -> None:
         """End Ray and all it started: SIGTERM first, and SIGKILL for what is left after ``grace_s``, or at once.
@@ -80,11 +77,24 @@ class RayNode:
         if self._child is None or self._stopping:
             return
         self._stopping = True
+        if self._end is not None:
+            self._end.cancel()
         await asyncio.to_thread(process.terminate, self._child, grace_s)
 
     def last_words(self) -> str:
         """Return what a daemon that ended said of it. What `ray start` says comes a second later: it polls."""
         return self._last_lines(logs.LAST_WORDS) or "without a word, so killed: out of memory?"
+
+    async def _watch(self, start: int) -> str:
+        awaited, needed = {"raylet"} if self._spec.node_rank else {"raylet", "gcs_server"}, {start: "ray start"}
+        gone = None
+        while gone is None:
+            needed |= {pid: name for pid, name in children(start).items() if name in awaited}
+            awaited -= set(needed.values())
+            gone = await first_gone(needed, LOOK_S if awaited else None)
+        what = f"{needed[gone]} of node {self._spec.node} ended"
+        short = files.shortages(self._spec.tmpdir, files.SHARED_MEMORY)
+        return what if short is None else f"{what}, with {short}: free space there"
 
     async def _appears(self, pattern: str, timeout_s: float, otherwise: str) -> str:
         deadline = clock.monotonic() + timeout_s
@@ -95,6 +105,8 @@ class RayNode:
                 return found[0]
             if self._child is not None and (code := self._child.poll()) is not None:
                 raise self._failed(f"`ray start` {process.exit_words(code)}")
+            if self._end is not None and self._end.done():
+                raise self._failed(self._end.result())
             if clock.monotonic() >= deadline:
                 raise self._failed(f"{otherwise} after {timeout_s:g} s")
             await asyncio.sleep(POLL_S)
@@ -112,32 +124,3 @@ class RayNode:
         if log is None:
             return ""
         return "\n  ".join([f"{os.path.basename(log.path)}:", *logs.last_lines(log.path, LINES)])
-
-
-async def _first_gone(pids: Iterable[int]) -> int:
-    """Return the first of ``pids`` that is dead: at once by a pidfd; Linux before 5.3 has none and is asked."""
-    loop = asyncio.get_running_loop()
-    gone: asyncio.Future[int] = loop.create_future()
-
-    def tell(pid: int) -> None:
-        if not gone.done():
-            gone.set_result(pid)
-
-    with contextlib.ExitStack() as stack:
-        for pid in pids:
-            try:
-                descriptor = os.pidfd_open(pid)
-            except ProcessLookupError:
-                return pid
-            except (OSError, AttributeError):
-                break
-            stack.callback(os.close, descriptor)
-            loop.add_reader(descriptor, tell, pid)
-            stack.callback(loop.remove_reader, descriptor)
-        else:
-            return await gone
-    while True:
-        for pid in pids:
-            if not process.is_alive(pid):
-                return pid
-        await asyncio.sleep(ASK_S)

@@ -72,3 +72,12 @@ def test_coordinator_that_dies_comes_back(laptop: Laptop, tmp_path: Path) -> Non
     (tmp_path / "end").touch()  # the processes meet, leave, and the world closes, by the new coordinator
     result = run.wait(30).check()
     assert result.stdout.count("epoch 2: running on 1 node\n") == 2
+
+
+@pytest.mark.parametrize("name", ["raylet", "gcs_server"])
+def test_daemon_that_is_killed_while_ray_starts_is_noticed(laptop: Laptop, name: str) -> None:
+    run = laptop.eray("run", "-n", "2", "--", "python", PROGRAMS / "stay.py", "/never")
+    os.kill(laptop.pid_of(PROGRAM_OF[name]), signal.SIGKILL)
+    result = run.wait(15)
+    assert result.returncode == 4, result.output
+    assert re.search(rf"^eray: .*({name} of node \S+ ended|`ray start` ended)", result.stderr, re.MULTILINE), result
