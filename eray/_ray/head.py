@@ -33,7 +33,7 @@ DETACH_S = 2.0
 WAITING_S = 10.0
 """How often it is said which nodes are awaited."""
 CULPRIT_S = 9.0
-HEAR_S = 5.0
+HEAR_S = 3.0
 """How long processes that were told of a failure may take to end by themselves."""
 
 

@@ -21,6 +21,8 @@ OF_A_NODE = ("kill-node", "unplug-node")
 DEATHS = [*VICTIMS, *VICTIMS, *OF_THE_JOB, *OF_A_NODE]
 GONE_S, NODE_GONE_S = 8.0, 15.0
 """Until nothing is left: Slurm's own part, KillWait (5 s) for one, and the silence of a lost node (5 s) included."""
+START_S = 20.0
+"""ERAY_CLUSTER_TIMEOUT_S: a node that dies before it has reported is one that never came."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ def _submit(rig: Rig, way: str, program: str, nodes: list[str], user: str, env: 
     count, each = len(nodes), processes_per_node(nodes)
     start = f"eray run --processes-per-node {each} --" if way == "run" else f"srun --ntasks-per-node={each}"
     options = [f"-N{count}", f"--ntasks-per-node={each}", "-c2", "-w", ",".join(nodes)]
+    env = {"ERAY_CLUSTER_TIMEOUT_S": f"{START_S:g}"} | env
     return rig.sbatch(f"{start} python {program}; exit $?", *options, user=user, env=env)
 
 
@@ -136,7 +139,7 @@ def _die(rig: Rig, pair: Pair, job: Job, names: tuple[str, ...], lost: str | Non
         rig.control(pair.death, lost or "")
     else:
         rig.run([*pair.death.split(), job.id], "root").check()
-    limit_s = NODE_GONE_S if lost else GONE_S
+    limit_s = (NODE_GONE_S if lost else GONE_S) + (0.0 if pair.after_join else START_S)
     rig.wait_until(lambda: not survivors(rig, alive, job.id), limit_s, f"the end of job {job.id} ({pair})")
     took = time.monotonic() - began
     if pair.death == "requeue":
