@@ -141,14 +141,19 @@ def _levels(path: str, base: str) -> list[str]:
 
 
 def _make(levels: Iterable[str]) -> None:
+    made: list[str] = []
     for level in levels:
         try:
             os.mkdir(level, 0o700)
+            made.append(level)
         except FileExistsError:
             os.lstat(level)
         except FileNotFoundError:
             raise
         except OSError as exc:
+            for each in reversed(made):
+                with suppress(OSError):  # another process of ours uses it already
+                    os.rmdir(each)
             raise DirectoryError(level, f"cannot be made ({exc.strerror})", _WRITABLE) from exc
         check_private(level)
 

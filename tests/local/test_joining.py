@@ -54,8 +54,6 @@ def test_jax_that_differs_from_the_plan_fails_the_world(laptop: Laptop) -> None:
     assert "connected" not in result.stdout
     verdict = r"process \d on \S+: the plan says the number of local devices 2, JAX has 3; look at XLA_FLAGS"
     assert re.search(rf"^eray: (world 'main' \(generation 1\) failed: )?{verdict}", result.stderr, re.MULTILINE)
-    for index in range(2):
-        assert re.search(rf"^\[{index}\] .*{verdict}", result.stderr, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_raylet_that_aborts_is_explained_by_its_log(rig: Rig) -> None:
     assert told, job.output
     for node in NODES:
         kept = rig.run(f"ls $HOME/.eray/jobs/rig-{job.id}/logs/*/{node}").check().stdout.split()
-        assert {"eray.log", "raylet.out"} <= set(kept), node
+        assert "raylet.out" in kept, node
     tail = rig.run(["eray", "logs", "--job", job.id, "--tail", "40"]).check().stdout
     assert "SIGABRT" in tail, tail
 
