@@ -1,7 +1,6 @@
 """What the head's supervisor does beyond its own node: roll-call, coordinator, the end.
 
-All events arrive in ``handle``: from this node by a call, from the others over the beacon. The first cause of a
-failure is kept and said once.
+All events, this node's and the others', arrive in ``handle``. The first cause of a failure is kept and said once.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ WAITING_S = 10.0
 """How often it is said which nodes are awaited."""
 CULPRIT_S = 9.0
 HEAR_S = 3.0
-"""How long processes that were told of a failure may take to end by themselves."""
+"""How long processes that heard of a failure may take."""
 
 
 class Head:
@@ -200,7 +199,7 @@ class Head:
     def _end_when_idle(self) -> None:
         if self._spec.purpose != "tasks" or not self._idle >= self._nodes.connected:
             return
-        if self._outcome.cause is not None or len(self._served) == len(self._spec.nodes):
+        if self._outcome.told or len(self._served) == len(self._spec.nodes):
             self.finish(self._outcome.told or 0)
 
     def _fail_with(self, error: ErayError) -> None:
@@ -212,8 +211,9 @@ class Head:
             return
         say(cause)
         self._tell_failure(code, error)
+        heard_s = HEAR_S if self._served or self._spec.world is None else 0.0  # nobody has connected: nobody hears
         own = culprit in self._outcome.running  # its code counts: it may take longer to end than the others
-        asyncio.get_running_loop().call_later(CULPRIT_S if own else HEAR_S, self.finish, code)
+        asyncio.get_running_loop().call_later(CULPRIT_S if own else heard_s, self.finish, code)
 
     def _tell_failure(self, code: int, error: Message | None = None) -> None:
         self._nodes.broadcast({"type": "failed", "cause": self._outcome.cause, "code": code, "error": error})

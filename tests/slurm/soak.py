@@ -130,7 +130,7 @@ def _die(rig: Rig, pair: Pair, job: Job, names: tuple[str, ...], lost: str | Non
             count = len(names) * processes_per_node(names)
             rig.wait_until(lambda: job.output.count("has joined") == count, 60, f"{count} to join: {job.output}")
             began = time.monotonic()
-            job.cancel()
+            rig.run(["scancel", job.id], "root").check()
     elif pair.death == "requeue":
         rig.run(["scontrol", "requeuehold", job.id], "root").check()
     elif pair.death == "scancel step":
@@ -143,5 +143,5 @@ def _die(rig: Rig, pair: Pair, job: Job, names: tuple[str, ...], lost: str | Non
     rig.wait_until(lambda: not survivors(rig, alive, job.id), limit_s, f"the end of job {job.id} ({pair})")
     took = time.monotonic() - began
     if pair.death == "requeue":
-        job.cancel()
+        rig.run(["scancel", job.id], "root").check()
     return f"gone in {took:.1f} s, job {job.id} {job.state}"
