@@ -18,7 +18,8 @@ LIVES_ON = ("coordinator", "guard")
 """What a world survives; it is cancelled then."""
 OF_THE_JOB = ("scancel", "scancel --signal=KILL", "scancel step", "requeue")
 OF_A_NODE = ("kill-node", "unplug-node")
-DEATHS = [*VICTIMS, *VICTIMS, *OF_THE_JOB, *OF_A_NODE]
+KILLED = tuple(kind for kind in VICTIMS if kind != "idle worker")  # Ray may have none of those
+DEATHS = [*KILLED, *KILLED, *OF_THE_JOB, *OF_A_NODE]
 GONE_S, NODE_GONE_S = 8.0, 15.0
 """Until nothing is left: Slurm's own part, KillWait (5 s) for one, and the silence of a lost node (5 s) included."""
 START_S = 20.0
@@ -117,7 +118,7 @@ def _die(rig: Rig, pair: Pair, job: Job, names: tuple[str, ...], lost: str | Non
     alive = tuple(node for node in names if node != lost or pair.death == "unplug-node")
 
     began = time.monotonic()
-    if pair.death in VICTIMS:
+    if pair.death in KILLED:
         node = names[0] if pair.death in HEAD_ONLY else names[int(pair.chosen * len(names))]
         found = rig.wait_until(
             lambda: job.ended or processes_of(rig, node, pair.death, job.id),
