@@ -79,6 +79,11 @@ class NodeSpec:
         return cls(**values)
 
     @property
+    def credentials(self) -> dict[str, str]:
+        """What a node proves itself with to the others, as the beacon's arguments."""
+        return {"token": self.token, "fingerprint": self.fingerprint, "key": self.key}
+
+    @property
     def socket_path(self) -> str:
         """Where this node's supervisor listens for the processes of its node."""
         return f"{self.run_dir}/{SOCKET_NAME}"

@@ -33,7 +33,6 @@ async def first_gone(pids: Iterable[int], timeout_s: float | None = None) -> int
 
 
 async def _first_gone(pids: Iterable[int]) -> int:
-    """Return the first of ``pids`` that is dead: at once by a pidfd; Linux before 5.3 has none and is asked."""
     loop = asyncio.get_running_loop()
     gone: asyncio.Future[int] = loop.create_future()
 

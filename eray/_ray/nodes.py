@@ -40,9 +40,8 @@ class Nodes:
     async def listen(self) -> beacon.BeaconServer:
         """Open the beacon for the other nodes, and report for this one."""
         spec = self._spec
-        credentials = {"token": spec.token, "fingerprint": spec.fingerprint, "key": spec.key}
         # On every address: the others dial what the head's name is to them, whatever ERAY_INTERFACE is for Ray.
-        return await beacon.listen("", spec.ports, **credentials, handler=self._serve)
+        return await beacon.listen("", spec.ports, **spec.credentials, handler=self._serve)
 
     def register(self, report: NodeReport) -> None:
         """Take a node's report."""

@@ -34,9 +34,7 @@ async def dial(spec: NodeSpec, deadline_s: float, progress: Callable[[str], None
     channel = await beacon.dial(
         spec.head_hosts,
         spec.ports,
-        token=spec.token,
-        fingerprint=spec.fingerprint,
-        key=spec.key,
+        **spec.credentials,
         node=spec.node,
         deadline_s=deadline_s,
         progress=progress,
@@ -64,9 +62,8 @@ async def _tell_nodes(spec: NodeSpec, error: ErayError) -> None:
         if not waiting:
             all_told.set()
 
-    credentials = {"token": spec.token, "fingerprint": spec.fingerprint, "key": spec.key}
     with suppress(ClusterError, TimeoutError):
-        server = await beacon.listen("", spec.ports, **credentials, handler=tell)
+        server = await beacon.listen("", spec.ports, **spec.credentials, handler=tell)
         try:
             await asyncio.wait_for(all_told.wait(), TELL_S)
         finally:
