@@ -149,6 +149,11 @@ class Rig:
         """Run a command of the rig's script, such as ``kill-node node02`` or ``restore-node node02``."""
         self.run([SCRIPT, *arguments], "root").check()
 
+    def restore(self, node: str) -> None:
+        """Plug a node in, boot it if it is dead, and wait until it runs jobs again."""
+        self.control("restore-node", node)
+        self.wait_until(lambda: self.srun(["-w", node, "true"], timeout_s=60).returncode == 0, 60, f"{node} to be back")
+
     def processes(self, node: str) -> list[Process]:
         """Return what runs on a node, its own daemons included."""
         init = (STATE / f"{node}.pid").read_text().split()[0]

@@ -92,8 +92,7 @@ def _run(rig: Rig, pair: Pair, number: int) -> str:
     finally:
         if lost is not None:
             rig.run(["scancel", doomed.id], "root")
-            rig.control("restore-node", lost)
-            rig.wait_until(lambda: rig.srun(["-w", lost, "true"]).returncode == 0, 60, f"{lost} to be back")
+            rig.restore(lost)
         shutil.rmtree(meeting)
     rig.wait_until(lambda: not rig.leftover_processes(), 2, f"no process to be left: {rig.leftover_processes()}")
     assert secrets_left(rig) == [], f"{pair} leaves a secret"
@@ -116,7 +115,7 @@ def _submit(rig: Rig, way: str, program: str, nodes: list[str], user: str, env: 
 def _die(rig: Rig, pair: Pair, job: Job, names: tuple[str, ...], lost: str | None) -> str:
     """Let the job die, wait until nothing of it is left where it can be seen, and say how that went."""
     alive = tuple(node for node in names if node != lost or pair.death == "unplug-node")
-
+    count = len(names) * processes_per_node(names)
     began = time.monotonic()
     if pair.death in KILLED:
         node = names[0] if pair.death in HEAD_ONLY else names[int(pair.chosen * len(names))]
@@ -128,7 +127,6 @@ def _die(rig: Rig, pair: Pair, job: Job, names: tuple[str, ...], lost: str | Non
         assert found is not True, job.output
         began = kill(found[-1])
         if pair.death in LIVES_ON:
-            count = len(names) * processes_per_node(names)
             rig.wait_until(lambda: job.output.count("has joined") == count, 60, f"{count} to join: {job.output}")
             began = time.monotonic()
             rig.run(["scancel", job.id], "root").check()

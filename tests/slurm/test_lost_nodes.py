@@ -25,8 +25,7 @@ def restored(rig: Rig, node: str) -> Iterator[None]:
         yield
     finally:
         rig.clear()
-        rig.control("restore-node", node)
-        rig.wait_until(lambda: rig.srun(["-w", node, "true"], timeout_s=60).returncode == 0, 60, f"{node} to be back")
+        rig.restore(node)
 
 
 @pytest.mark.parametrize(

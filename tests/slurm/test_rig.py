@@ -113,10 +113,7 @@ def test_kill_node_and_restore(rig: Rig) -> None:
     try:
         assert rig.exec("node03", ["true"]).returncode != 0
     finally:
-        rig.control("restore-node", "node03")
-    rig.wait_until(
-        lambda: rig.srun(["-w", "node03", "hostname"], timeout_s=60).returncode == 0, 60, "node03 to be back"
-    )
+        rig.restore("node03")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
