@@ -49,6 +49,9 @@ class Settings:
     drain_timeout_s: float = _row(
         "ERAY_DRAIN_TIMEOUT_S", "seconds", 300.0, "for all processes to leave, on the way out"
     )
+    healthy_s: float = _row(
+        "ERAY_HEALTHY_S", "seconds", 900.0, "that a restarted world must run for its restarts to be forgotten"
+    )
     log: str = _row("ERAY_LOG", "debug|info|warning|error", "warning", "verbosity on stderr")
     world: str | None = _row("ERAY_WORLD", "text", None, "name of the world to join")
     generation: int | None = _row("ERAY_GENERATION", "count", None, "set by `eray run`: the world's life")

@@ -210,4 +210,5 @@ def _world_picture(world: WorldState) -> World:
         processes=tuple(processes),
         failure=None if world.failure is None else world.failure.cause,
         timeline=world.timeline,
+        restarts=world.restarts,
     )

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-NO_RESTART = (2, 3)
-"""Exit codes of wrong usage and of an environment that cannot work: the next generation would fail as well."""
+NO_RESTART = (2, 3, 126, 127)
+"""Exit codes of wrong usage, a bad environment and a program that is not there: the next generation ends likewise."""
 
 
 @dataclass(frozen=True)

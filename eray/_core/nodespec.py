@@ -1,19 +1,22 @@
 """What one supervisor must know about its node and cluster, as data that crosses a pipe."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
+
+from eray._core.lives import Rule
 
 
 @dataclass(frozen=True)
 class WorldSpec:
-    """A world whose processes the supervisors start: ``per_node`` counts them by node rank."""
+    """A world whose processes the supervisors start: ``per_node`` counts them by node rank, ``rule`` of restarts."""
 
     name: str
     argv: tuple[str, ...]
     per_node: tuple[int, ...]
     devices_per_process: int | None
+    rule: Rule = field(default_factory=Rule)
 
     @property
     def process_count(self) -> int:
@@ -23,6 +26,11 @@ class WorldSpec:
     def layout(self, nodes: tuple[str, ...]) -> list[tuple[int, int, int, str]]:
         """Return (node_rank, local_index, local_count, node) by process index: dense, by node rank."""
         return [(rank, local, count, nodes[rank]) for rank, count in enumerate(self.per_node) for local in range(count)]
+
+    def on(self, ranks: Collection[int]) -> "WorldSpec":
+        """Return the world as it is started on these nodes alone: each has as many processes as before."""
+        per_node = tuple(count if rank in ranks else 0 for rank, count in enumerate(self.per_node))
+        return replace(self, per_node=per_node)
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,8 @@ class NodeSpec:
         """Read what ``to_json`` wrote."""
         values = _tuples(json.loads(text))
         if values["world"] is not None:
-            values["world"] = WorldSpec(**_tuples(values["world"]))
+            world = _tuples(values["world"])
+            values["world"] = WorldSpec(**world | {"rule": Rule(**world["rule"])})
         return cls(**values)
 
     @property

@@ -58,7 +58,7 @@ def apply(state: State, event: Event, now: float) -> State:
         case NodeLost():
             return _lose_node(state, event, now)
         case WorldDeclared(name):
-            world = transitions.declare(state.worlds.get(name), event)
+            world = transitions.declare(state.worlds.get(name), event, now)
         case Joined(request):
             world = transitions.join(state.worlds.get(request.world), event, state.nodes, now)
         case Published(name):

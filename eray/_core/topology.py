@@ -63,6 +63,19 @@ class Process(Model):
     state: str
 
 
+class Restart(Model):
+    """Why and when a world was started again. ``generation`` is the one that failed; the times are unix times."""
+
+    generation: int = Field(ge=1)
+    process_count: int = Field(ge=1)
+    cause: str
+    process_index: int | None = None
+    node: str | None = None
+    code: int | None = None
+    failed_at: float | None = None
+    restarted_at: float
+
+
 class World(Model):
     """The processes of one ``jax.distributed`` run. ``timeline`` holds (phase, unix time), oldest first."""
 
@@ -74,6 +87,7 @@ class World(Model):
     processes: tuple[Process, ...] = ()
     failure: str | None = None
     timeline: tuple[tuple[Phase, float], ...] = ()
+    restarts: tuple[Restart, ...] = ()
 
     @model_validator(mode="after")
     def _indexes_are_unique(self) -> Self:

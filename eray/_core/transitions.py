@@ -13,6 +13,7 @@ from eray._core.events import (
     Reported,
     WorldDeclared,
 )
+from eray._core.history import restarts_after
 from eray._core.plan import planned
 from eray._core.topology import Node
 from eray._core.world import (
@@ -29,7 +30,7 @@ from eray._core.world import (
 from eray.errors import DuplicateProcessError, StaleGenerationError, UsageError, WorldContradictionError
 
 
-def declare(world: WorldState | None, event: WorldDeclared) -> WorldState:
+def declare(world: WorldState | None, event: WorldDeclared, now: float) -> WorldState:
     """Open the world that a launcher is about to start, or add its layout to one that began without."""
     if event.layout is not None and len(event.layout) != event.process_count:
         raise UsageError(f"world {event.name!r}: a layout of {len(event.layout)} for {event.process_count} processes")
@@ -42,7 +43,7 @@ def declare(world: WorldState | None, event: WorldDeclared) -> WorldState:
             raise WorldContradictionError(event.name, "the generation", known, "a new one")
         generation = world.generation + 1
     if generation > world.generation:
-        return new_world(event.name, generation, event.process_count, event.layout)
+        return new_world(event.name, generation, event.process_count, event.layout, restarts_after(world, now))
     if generation < world.generation:
         raise WorldContradictionError(event.name, "the generation", str(world.generation), str(generation))
     _require_count(world, event.process_count)
@@ -61,14 +62,19 @@ def join(world: WorldState | None, event: Joined, nodes: Mapping[int, Node], now
     """
     request, index = event.request, event.request.process_index
     if world is None or (request.generation or 0) > world.generation:
-        return _seated(new_world(request.world, request.generation or 1, request.process_count), request, nodes, now)
+        opened = new_world(
+            request.world, request.generation or 1, request.process_count, restarts=restarts_after(world, now)
+        )
+        return _seated(opened, request, nodes, now)
     if request.generation is not None and request.generation < world.generation:
         raise StaleGenerationError(request.world, index, request.generation, world.generation)
     first = world.members[index] if index < world.process_count else None
     if first is not None and first.join_id == request.join_id:
         return world
     if request.generation is None and (world.is_over or (world.failure is not None and first is not None)):
-        following = new_world(request.world, world.generation + 1, request.process_count)
+        following = new_world(
+            request.world, world.generation + 1, request.process_count, restarts=restarts_after(world, now)
+        )
         return _seated(following, request, nodes, now)
     if world.failure is not None:
         return world
