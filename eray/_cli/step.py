@@ -18,13 +18,16 @@ RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LED = "--led"
 
 
-def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry_run: bool) -> int:
+def run_step(
+    name: str, words: Sequence[str], environ: Mapping[str, str], *, dry_run: bool, no_kill: bool = False
+) -> int:
     """Run ``eray NAME WORDS`` in one step over the allocation and return its exit code.
 
+    ``no_kill`` lets it outlive a node that dies.
     The step gets a random ERAY_SECRET where none is set, so that nodes need no common home.
     """
     argv = [sys.executable, "-P", "-m", "eray", name, LED, *words]
-    command = step_command(read_allocation(environ), argv, environ)
+    command = step_command(read_allocation(environ), argv, environ, no_kill=no_kill)
     if dry_run:
         print(command)
         return 0

@@ -24,14 +24,15 @@ class BringUp:
         driver: HeadDriver,
         nodes: Nodes,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        came: Callable[[int], None],
     ) -> None:
-        self._spec, self._driver, self._nodes, self._spawn = spec, driver, nodes, spawn
+        self._spec, self._driver, self._nodes, self._spawn, self._came = spec, driver, nodes, spawn, came
         self._gcs_address: str | None = None
         self._started: set[int] = set()
         self._up: dict[int, dict[str, Any]] = {}
         self.ready: set[int] = set()
         self._told: set[int] = set()
-        self._all_told = False
+        self.all_were_ready = False
         self.has_coordinator = asyncio.Event()
 
     def start(self, report: NodeReport) -> None:
@@ -74,8 +75,9 @@ class BringUp:
             await in_daemon_thread(self._driver.add_node, self._up[each])
             self._nodes.send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._up[each]})
             self._told.add(each)
-        if len(self._told) == len(self._spec.nodes) and not self._all_told:
-            self._all_told = True
+            self._came(each)
+        if len(self._told) == len(self._spec.nodes) and not self.all_were_ready:
+            self.all_were_ready = True
             await self._tell_people()
 
     async def tell_layout(self, served: Mapping[int, Message]) -> None:

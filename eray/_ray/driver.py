@@ -12,7 +12,7 @@ from typing import Any
 
 from eray._core.layout import task_layout
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
-from eray._core.nodespec import NODE_FILE, NodeSpec
+from eray._core.nodespec import NODE_FILE, NodeSpec, WorldSpec
 from eray._core.timing import Backoff
 from eray._io import files, process
 from eray._ray import job_home
@@ -70,10 +70,9 @@ class HeadDriver:
         )
         client = CoordinatorClient(handle)
         client.ping(timeout_s=spec.cluster_timeout_s)
-        if spec.world is not None:
-            layout = spec.world.layout(spec.nodes)
-            client.declare_world(spec.world.name, spec.world.process_count, generation=1, layout=layout)
         self._client = client
+        if spec.world is not None:
+            self.declare(1, spec.world)
 
     def shared_node(self, name: str) -> dict[str, Any]:
         """Return a node of the job's own cluster, after attaching to it.
@@ -124,9 +123,18 @@ class HeadDriver:
 
         self._client.add_node(Node.model_validate(node))
 
-    def died(self, world: str, generation: int, process_index: int, cause: str) -> None:
+    def died(self, world: str, generation: int, process_index: int, cause: str, code: int | None) -> None:
         """Tell the coordinator of a dead process."""
-        self._client.died(world, generation, process_index, cause)
+        self._client.died(world, generation, process_index, cause, code)
+
+    def lose_node(self, node_rank: int, reason: str) -> None:
+        """Tell the coordinator that a node is gone, with its processes."""
+        self._client.lose_node(node_rank, reason)
+
+    def declare(self, generation: int, world: WorldSpec) -> None:
+        """Tell the coordinator of the generation that is started."""
+        layout = world.layout(self._spec.nodes)
+        self._client.declare_world(world.name, world.process_count, generation=generation, layout=layout)
 
     async def watch(self, version: int) -> Mapping[str, Any]:
         """Return the worlds when something changed, or after a while.

@@ -144,6 +144,12 @@ def object_store_bytes(spec: NodeSpec) -> int:
     return size
 
 
+def renew(spec: NodeSpec) -> None:
+    """Empty Ray's temp directory for a node that takes part anew."""
+    shutil.rmtree(spec.ray_dir, ignore_errors=True)
+    files.private_directory(spec.ray_dir, spec.tmpdir)
+
+
 def clear(spec: NodeSpec) -> None:
     """Remove what this node's supervisor made. The lock's file goes with it; a successor makes its own."""
     shutil.rmtree(spec.ray_dir, ignore_errors=True)
