@@ -22,7 +22,7 @@ from eray._ray.news import News
 from eray._ray.nodes import Nodes
 from eray._ray.notices import fault, say
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, error_of
+from eray.errors import ChannelClosed, ErayError, JoinError, error_of
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,8 @@ class Head:
         elif kind == "ray-ready":
             self._spawn(self._bring_up.node_is_up(rank, message["node"]))
         elif kind == "ray-lost":
-            self._failures.node_failed(rank, ClusterError(message["reason"]))
+            if self._failures.ray_lost(rank, message["reason"]):
+                self._bring_up.start_again(rank)
         elif kind == "error":
             self._failures.node_failed(rank, error_of(message["error"]))
         elif kind == "child-ended":

@@ -76,6 +76,8 @@ class Supervisor:
         kind = message["type"]
         if kind == "start-ray":
             self._spawn(self._run_ray(message["gcs_address"]))
+        elif kind == "restart-ray":
+            self._spawn(self._restart_ray(message["gcs_address"]))
         elif kind == "start-processes":
             self._spawn(self._processes.start(message["generation"], message["per_node"]))
         elif kind == "stop-processes":
@@ -138,6 +140,13 @@ class Supervisor:
         what = await self._ray.ended()
         if not self._stopping:
             self.emit({"type": "ray-lost", "reason": f"{what}, {self._ray.last_words()}"})
+
+    async def _restart_ray(self, gcs_address: str) -> None:
+        self._ready = None
+        if self._ray is not None:
+            await self._ray.stop(0.0)
+        await asyncio.to_thread(home.renew, self.spec)
+        await self._run_ray(gcs_address)
 
     def _set_ready(self, message: Message) -> None:
         self._ready = {
