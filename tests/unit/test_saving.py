@@ -1,0 +1,122 @@
+"""The agreement on one step: whatever the order in which processes hear, step and tell, they save at the same one."""
+
+import random
+
+import pytest
+
+from eray._core.saving import Saving, Steps
+from eray.errors import UsageError
+
+
+class Process:
+    """One process of the agreement: it steps until it has told, then holds until all have."""
+
+    def __init__(self, index: int, steps: list[int]) -> None:
+        self.index, self.ahead, self.rule = index, list(steps), Steps()
+        self.saved: list[int] = []
+        self.told = self.agreed = False
+
+    @property
+    def may_step(self) -> bool:
+        return bool(self.ahead) and (self.agreed or not self.told)
+
+    def step(self) -> None:
+        if self.rule.should_save(step := self.ahead.pop(0)):
+            self.saved.append(step)
+
+
+def run(random_one: random.Random, count: int, steps: list[int]) -> list[list[int]]:
+    """Return the steps at which each process saved, one notice coming somewhere on the way."""
+    processes, saving = [Process(index, steps) for index in range(count)], Saving()
+    while moves := [(each, move) for each in processes for move in ("step", "tell") if can(each, move)]:
+        process, move = random_one.choice(moves)
+        if move == "step":
+            process.step()
+            continue
+        process.told = True
+        saving = saving.tell(process.index, process.rule.last)
+        if saving.is_agreed(count):
+            for each in processes:
+                each.agreed = True
+                each.rule.save_after(saving.last)
+    return [process.saved for process in processes]
+
+
+def can(process: Process, move: str) -> bool:
+    return process.may_step if move == "step" else not process.told
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_processes_save_at_the_same_step_in_any_order(seed: int) -> None:
+    chance = random.Random(seed)
+    first, stride = chance.choice([0, 1, 5000]), chance.choice([1, 1, 10])
+    steps = [first + stride * each for each in range(chance.randrange(1, 12))]
+    saved = run(chance, chance.randrange(1, 5), steps)
+    assert len({tuple(each) for each in saved}) == 1
+    assert len(saved[0]) <= 1
+
+
+def test_notice_before_the_first_step_saves_at_that() -> None:
+    saving = Saving().tell(0, None).tell(1, None)
+    assert saving.is_agreed(2)
+    steps = Steps()
+    steps.save_after(saving.last)
+    assert [steps.should_save(step) for step in (7, 8)] == [True, False]
+
+
+def test_process_that_has_not_stepped_yet_follows_the_others() -> None:
+    saving = Saving().tell(0, 4).tell(1, None)
+    behind = Steps()
+    behind.save_after(saving.last)
+    assert [behind.should_save(step) for step in range(7)] == [False] * 5 + [True, False]
+
+
+def test_same_step_asked_twice_has_the_same_answer() -> None:
+    steps = Steps()
+    assert steps.should_save(3) is False
+    steps.save_after(3)
+    assert [steps.should_save(step) for step in (3, 4, 4, 5, 5)] == [False, True, True, False, False]
+
+
+def test_telling_twice_counts_once() -> None:
+    saving = Saving().tell(0, 4)
+    assert saving.tell(0, 9) is saving
+    assert not saving.is_agreed(2)
+
+
+def test_giving_up_holds_for_those_who_tell_later() -> None:
+    saving = Saving().tell(0, 4).give_up(2)
+    assert saving.tell(1, 4) is saving
+    assert saving.is_off(left=())
+
+
+def test_giving_up_after_the_agreement_changes_nothing() -> None:
+    agreed = Saving().tell(0, 4).tell(1, 5)
+    assert agreed.give_up(2) is agreed
+
+
+def test_process_that_left_without_a_word_ends_the_agreement() -> None:
+    saving = Saving().tell(0, 4)
+    assert saving.is_off(left=[1])
+    assert not saving.is_off(left=[0])
+
+
+@pytest.mark.parametrize("step", [1.0, "1", None])
+def test_step_that_is_no_whole_number_is_refused(step: object) -> None:
+    with pytest.raises(UsageError, match="whole number"):
+        Steps().should_save(step)
+
+
+def test_step_that_goes_back_is_refused_and_changes_nothing() -> None:
+    steps = Steps()
+    steps.should_save(5)
+    with pytest.raises(UsageError, match=r"should_save\(4\) after should_save\(5\)"):
+        steps.should_save(4)
+    assert steps.last == 5
+
+
+def test_step_of_numpy_is_a_whole_number() -> None:
+    numpy = pytest.importorskip("numpy")
+    steps = Steps()
+    steps.should_save(numpy.int64(3))
+    assert type(steps.last) is int
