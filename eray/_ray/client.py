@@ -18,7 +18,8 @@ from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError,
 
 FIRST_POLL_S, POLL_S = 3.0, 10.0
 """How long one call blocks, so how often a waiter hears who is missing."""
-FOLLOW_S = 30.0
+FOLLOW_S, FOLLOW_ANSWER_S = 30.0, 60.0
+"""A follower is in no hurry: that its answer is late is no reason to end a process."""
 
 Progress = Callable[[str], None]
 
@@ -189,7 +190,7 @@ class CoordinatorClient(ClusterClient):
         Raises:
             WorldFailedError: the world has failed.
         """
-        answer = self._ask("follow", (world, generation, process_index, warned, FOLLOW_S), FOLLOW_S + ANSWER_S)
+        answer = self._ask("follow", (world, generation, process_index, warned, FOLLOW_S), FOLLOW_S + FOLLOW_ANSWER_S)
         _raise_failure(answer, world)
         return str(answer["preemption"]["reason"]) if answer["done"] else None
 
