@@ -1,5 +1,6 @@
 """A warning that the job is about to end: every process hears of it, and all save at the same step."""
 
+import os
 import re
 import signal
 import socket
@@ -67,6 +68,16 @@ def test_signal_reaches_the_handler_of_the_program_and_kills_nobody(laptop: Lapt
     assert result.stdout.count("[0] the program's own handler\n") == 1
     assert "[1] the program's own handler" not in result.stdout
     assert result.stdout.count("shell is alive") == 2
+
+
+@pytest.mark.full
+def test_signal_to_all_processes_of_a_step_leaves_ray_alive(laptop: Laptop) -> None:
+    run = start(laptop)
+    daemons = [pid for pid, line in laptop.processes().items() if "raylet" in line or "gcs_server" in line]
+    assert len(daemons) >= 2
+    for pid in (*daemons, laptop.pid_of("ray::Coordinator"), run.process.pid):
+        os.kill(pid, signal.SIGUSR1)
+    assert saved(run.wait(30)) >= 3
 
 
 def test_sigterm_that_is_a_warning_does_not_end_the_run(laptop: Laptop) -> None:
