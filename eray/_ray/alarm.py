@@ -1,7 +1,7 @@
 """What the head does when the job is about to end: everybody is told, once."""
 
-import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from eray._io.threads import in_daemon_thread
@@ -10,8 +10,7 @@ from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
 from eray._ray.notices import say
 from eray._ray.supervisor import Message
-
-logger = logging.getLogger(__name__)
+from eray.errors import ErayError
 
 
 class Alarm:
@@ -50,4 +49,5 @@ class Alarm:
 
     async def _tell_coordinator(self, reason: str) -> None:
         await self._bring_up.has_coordinator.wait()
-        await in_daemon_thread(self._driver.warn, reason)
+        with suppress(ErayError):  # it only keeps the record for later ones: the nodes know already
+            await in_daemon_thread(self._driver.warn, reason)

@@ -175,7 +175,7 @@ class Head:
         while True:
             answer = await self._driver.watch(version)
             version = int(answer["version"])
-            self._alarm.heard(answer["preemption"])
+            self._alarm.heard(answer.get("preemption"))
             for world in answer["worlds"]:
                 name, generation, phase = world["name"], world["generation"], world["phase"]
                 if self._phases.get(name) != phase:
