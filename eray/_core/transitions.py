@@ -159,9 +159,9 @@ def enter_barrier(world: WorldState | None, event: BarrierEntered, now: float) -
 
 
 def agree_on_saving(world: WorldState | None, event: StepTold | SavingGivenUp) -> WorldState:
-    """Take one process's part in the agreement on the step at which all save."""
-    world, _ = member_of(world, event.world, event.generation, event.process_index)
-    if world.failure is not None:
+    """Take one process's part in the agreement on the step at which all save; one that has left has no part."""
+    world, member = member_of(world, event.world, event.generation, event.process_index)
+    if world.failure is not None or member.stage == Stage.LEFT:
         return world
     if isinstance(event, StepTold):
         after = world.saving.tell(event.process_index, event.step)

@@ -106,3 +106,17 @@ def test_signal_to_a_process_that_started_its_supervisor(laptop: Laptop, options
     result = alone.wait(30).check()
     assert re.search(r"^saved at \d+$", result.stdout, re.M), result.output
     assert f"because of {what} at process 0 on {socket.gethostname()}\n" in result.stdout
+
+
+@pytest.mark.parametrize("hears", ["the cluster", "the process"])
+def test_up_and_a_process_that_no_supervisor_serves_tell_each_other(laptop: Laptop, hears: str) -> None:
+    up = laptop.eray("up", ERAY_DASHBOARD="0")
+    await_text(up, "export RAY_ADDRESS=")
+    exports = dict(line.removeprefix("export ").split("=", 1) for line in up.output.splitlines() if "export " in line)
+    process = laptop.python(STEPS, "--tell", **exports)
+    await_text(process, "process 0 is in")
+    (up if hears == "the cluster" else process).signal(signal.SIGUSR1)
+    assert re.search(r"^saved at \d+$", process.wait(30).check().stdout, re.M)
+    await_text(up, "this job is about to end")
+    up.signal(signal.SIGINT)
+    assert up.wait(15).returncode == 130

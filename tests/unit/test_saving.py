@@ -4,7 +4,10 @@ import random
 
 import pytest
 
+from eray._core import answers, events
+from eray._core.rendezvous import State, apply
 from eray._core.saving import Saving, Steps
+from eray._core.world import Facts, JoinRequest, Stage
 from eray.errors import UsageError
 
 
@@ -122,3 +125,60 @@ def test_step_of_numpy_is_a_whole_number() -> None:
     steps = Steps()
     steps.should_save(numpy.int64(3))
     assert type(steps.last) is int
+
+
+def running_world(count: int) -> State:
+    state = State()
+    for index in range(count):
+        facts = Facts(node="n1", node_rank=0, local_index=index, local_count=count, pid=100 + index)
+        asked = JoinRequest(world="w", process_index=index, process_count=count, join_id=str(index), facts=facts)
+        state = apply(state, events.Joined(asked), 1.0)
+    for index in range(count):
+        state = apply(state, events.Reported("w", 1, index, Stage.RUNNING), 2.0)
+    return state
+
+
+def test_nobody_is_told_another_end_of_the_agreement_than_the_first() -> None:
+    ends = set()
+    for seed in range(500):
+        chance = random.Random(seed)
+        count = chance.randrange(1, 5)
+        state, final = running_world(count), None
+        for now in range(60):
+            index = chance.randrange(count)
+            event = chance.choices(
+                [
+                    events.StepTold("w", 1, index, chance.choice([None, *range(5)])),
+                    events.SavingGivenUp("w", 1, index),
+                    events.Reported("w", 1, index, Stage.LEFT),
+                    events.Warned("SIGUSR1 at n1"),
+                    events.ProcessDied("w", 1, index, "killed"),
+                ],
+                weights=[60, 2, 2, 5, 1],
+            )[0]
+            state = apply(state, event, 3.0 + now)
+            state = State.model_validate_json(state.model_dump_json())
+            answer = answers.saving_answer(state, "w", 1, chance.randrange(count))
+            if answer["done"] and answer["failure"] is None:
+                end = (answer["saves"], answer["after"] if answer["saves"] else None, answer["given_up"])
+                final = final or end
+                assert end[:2] == final[:2], f"seed {seed}"
+                ends.add(end[0])
+        assert state.worlds["w"].failure is not None or final is not None
+    assert ends == {True, False}
+
+
+def test_warning_is_one_event_however_often_it_comes() -> None:
+    first = apply(running_world(2), events.Warned("SIGUSR1 at n1"), 7.0)
+    assert apply(first, events.Warned("SIGUSR2 at n2"), 8.0) is first
+    assert first.preemption is not None
+    assert (first.preemption.at, first.preemption.reason) == (7.0, "SIGUSR1 at n1")
+
+
+def test_agreement_wakes_those_who_wait_once() -> None:
+    state = running_world(3)
+    versions = []
+    for index in range(3):
+        state = apply(state, events.StepTold("w", 1, index, 4), 3.0)
+        versions.append(state.version)
+    assert versions[0] == versions[1] == versions[2] - 1
