@@ -19,6 +19,8 @@ from eray._ray.supervisor import Message
 from eray.errors import ClusterError, ErayError, JoinError, error_data
 
 CULPRIT_S = 9.0
+SUSPECT_S = 2.0
+"""How long a process that said that it failed may take to end: its code tells whether to start again."""
 HEAR_S = 3.0
 """How long processes that heard of a failure may take."""
 
@@ -42,6 +44,7 @@ class Failures:
         self._nodes, self._driver, self._news, self._can_hear = nodes, driver, news, can_hear
         self.result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.outcome = Outcome(set(range(spec.world.process_count)) if spec.world else set())
+        self._suspect: int | None = None
         self.generations: Generations | None = None
         if spec.world is not None:
             self.generations = Generations(spec, spec.world, nodes, begins=self._begin, over=self.fail, spawn=spawn)
@@ -67,8 +70,19 @@ class Failures:
 
     def world_failed(self, generation: int, cause: str, code: int, culprit: int | None = None) -> None:
         """Take the failure of the cluster's own world: start it again where that is allowed, else end."""
+        if self._is_old(generation) or self._suspect is not None:
+            return
+        generations = self.generations
+        if generations is not None and generations.may_restart and culprit in self.outcome.running:
+            self._suspect = culprit
+            asyncio.get_running_loop().call_later(SUSPECT_S, self._decide, generation, cause, code, culprit)
+        else:
+            self._decide(generation, cause, code, culprit)
+
+    def _decide(self, generation: int, cause: str, code: int, culprit: int | None) -> None:
         if self._is_old(generation):
             return
+        self._suspect = None
         if self._starts_again(cause, code):
             say(cause)
         else:
@@ -79,6 +93,10 @@ class Failures:
         index, code, cause, generations = message["process_index"], message["code"], message["cause"], self.generations
         if generations is None or self._is_old(message["generation"]):
             return
+        if self._suspect not in (None, index):
+            self.outcome.running.discard(index)  # it ends because of the other one
+            return
+        self._suspect = None
         first, words = self.outcome.cause is None, _with_tail(message)
         if code:
             self._news.tell(self._driver.died, generations.world.name, generations.number, index, cause, code)
@@ -148,7 +166,7 @@ class Failures:
         return generations is not None and (generations.is_between or generation != generations.number)
 
     def _begin(self, generation: int, world: WorldSpec) -> None:
-        self.outcome = Outcome(set(range(world.process_count)))
+        self.outcome, self._suspect = Outcome(set(range(world.process_count))), None
         self._news.tell(self._driver.declare, generation, world)
 
     def _tell(self, code: int, error: Message | None = None) -> None:
