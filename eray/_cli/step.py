@@ -1,22 +1,18 @@
 """Start ``eray`` once on every node of the allocation, by one srun step, and pass on its output, signals and code."""
 
 import argparse
-import contextlib
-import os
 import secrets
-import signal
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from eray._cli.relay import Relay
 from eray._settings import Settings
 from eray._slurm.allocation import read_allocation
 from eray._slurm.environment import SlurmEnvironment
 from eray._slurm.srun import step_command
 from eray.errors import ConfigurationError, UsageError
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-THE_USERS = (signal.SIGUSR1, signal.SIGUSR2)
 LED = "--led"
 
 
@@ -35,14 +31,15 @@ def run_step(
         print(command)
         return 0
     env = {"ERAY_SECRET": secrets.token_hex(32)} | command.env
-    try:
-        # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
-        child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)
-    except OSError as exc:
-        raise ConfigurationError(
-            f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
-        ) from exc
-    with _relayed(child, warnings):
+    with Relay(warnings) as relay:
+        try:
+            # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
+            child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)
+        except OSError as exc:
+            raise ConfigurationError(
+                f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
+            ) from exc
+        relay.to(child)
         code = child.wait()
     return code if code >= 0 else 128 - code
 
@@ -65,29 +62,3 @@ def step_of(slurm: SlurmEnvironment, what: str) -> None:
             f"`srun {what}` needs one task a node, node {task.node} has {task.local_count}: "
             f"add `--ntasks-per-node=1 -n{len(task.nodes)}`, or leave srun out"
         )
-
-
-@contextlib.contextmanager
-def _relayed(child: "subprocess.Popen[bytes]", warnings: Collection[str]) -> Iterator[None]:
-    """Pass signals on by srun's standard input (``_ray/signals``); a second one of those that end ends it at once."""
-    spared = {int(number) for number in ENDING if number.name.removeprefix("SIG") in warnings}  # once: it only warns
-    ending: list[int] = []
-
-    def relay(number: int, _: object) -> None:
-        assert child.stdin is not None
-        if number in spared:
-            spared.discard(number)
-        elif number in ENDING:
-            ending.append(number)
-        if len(ending) > 1:
-            child.terminate()
-            return
-        with contextlib.suppress(OSError):  # srun has ended meanwhile
-            os.write(child.stdin.fileno(), b"%d\n" % number)
-
-    before = {number: signal.signal(number, relay) for number in (*ENDING, *THE_USERS)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
