@@ -1,20 +1,18 @@
 """Start ``eray`` once on every node of the allocation, by one srun step, and pass on its output, signals and code."""
 
 import argparse
-import contextlib
-import os
 import secrets
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from eray._cli.relay import Relay
+from eray._settings import Settings
 from eray._slurm.allocation import read_allocation
 from eray._slurm.environment import SlurmEnvironment
 from eray._slurm.srun import step_command
 from eray.errors import ConfigurationError, UsageError
 
-RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LED = "--led"
 
 
@@ -27,19 +25,21 @@ def run_step(
     The step gets a random ERAY_SECRET where none is set, so that nodes need no common home.
     """
     argv = [sys.executable, "-P", "-m", "eray", name, LED, *words]
+    warnings = Settings.from_environ(environ).preemption_signals
     command = step_command(read_allocation(environ), argv, environ, no_kill=no_kill)
     if dry_run:
         print(command)
         return 0
     env = {"ERAY_SECRET": secrets.token_hex(32)} | command.env
-    try:
-        # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
-        child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)
-    except OSError as exc:
-        raise ConfigurationError(
-            f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
-        ) from exc
-    with _relayed(child):
+    with Relay(warnings) as relay:
+        try:
+            # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
+            child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)
+        except OSError as exc:
+            raise ConfigurationError(
+                f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
+            ) from exc
+        relay.to(child)
         code = child.wait()
     return code if code >= 0 else 128 - code
 
@@ -62,27 +62,3 @@ def step_of(slurm: SlurmEnvironment, what: str) -> None:
             f"`srun {what}` needs one task a node, node {task.node} has {task.local_count}: "
             f"add `--ntasks-per-node=1 -n{len(task.nodes)}`, or leave srun out"
         )
-
-
-@contextlib.contextmanager
-def _relayed(child: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Pass signals on by srun's standard input (``_ray/signals``); a second one ends the step at once."""
-    received: list[int] = []
-
-    def relay(number: int, _: object) -> None:
-        assert child.stdin is not None
-        received.append(number)
-        if len(received) > 1:
-            child.terminate()
-            return
-        with contextlib.suppress(OSError):  # srun has ended meanwhile
-            os.write(child.stdin.fileno(), b"%d\n" % number)
-
-    before = {number: signal.signal(number, relay) for number in RELAYED}
-    for number in (signal.SIGUSR1, signal.SIGUSR2):  # srun passes these on by itself
-        before[number] = signal.signal(number, lambda number, _: child.send_signal(number))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -15,6 +15,7 @@ from eray._core.rollcall import NodeReport
 from eray._core.timing import Deadline
 from eray._io import clock
 from eray._io.threads import in_daemon_thread
+from eray._ray.alarm import Alarm
 from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
 from eray._ray.failures import Failures
@@ -48,6 +49,7 @@ class Head:
         )
         self._bring_up = BringUp(spec, driver, self._nodes, self._spawn, self._node_came)
         self._news = News(self._bring_up.has_coordinator)
+        self._alarm = Alarm(self._nodes, driver, self._bring_up, self._spawn)
         self._served: dict[int, Message] = {}
         self._failures = Failures(
             spec,
@@ -120,6 +122,8 @@ class Head:
         elif kind == "idle":
             self._idle.add(rank)
             self._end_when_idle()
+        elif kind == "warned":
+            self._alarm.raise_for(message["reason"])
         elif kind == "signal":
             self.finish(128 + message["number"])
 
@@ -129,6 +133,7 @@ class Head:
             self._failures.fail_with(roll.problem)
             return
         self._bring_up.start(report)
+        self._alarm.repeat(report.node_rank)
         if roll.complete and not self._complete:
             self._complete = True
             logger.info("roll-call complete")
@@ -171,6 +176,7 @@ class Head:
         while True:
             answer = await self._driver.watch(version)
             version = int(answer["version"])
+            self._alarm.heard(answer.get("preemption"))
             for world in answer["worlds"]:
                 name, generation, phase = world["name"], world["generation"], world["phase"]
                 if self._phases.get(name) != phase:
