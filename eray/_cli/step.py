@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import logging
 import os
 import secrets
 import signal
@@ -9,26 +10,34 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
+from eray._core import naming
+from eray._io.secret import ensure_secret
+from eray._settings import Settings
 from eray._slurm.allocation import read_allocation
-from eray._slurm.environment import SlurmEnvironment
+from eray._slurm.environment import Job, SlurmEnvironment
 from eray._slurm.srun import step_command
-from eray.errors import ConfigurationError, UsageError
+from eray.errors import ConfigurationError, DirectoryError, SecretError, UsageError
+
+logger = logging.getLogger(__name__)
 
 RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LED = "--led"
+HOME_S = 2.0
+"""How long the home may take to show the secret."""
 
 
 def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry_run: bool) -> int:
     """Run ``eray NAME WORDS`` in one step over the allocation and return its exit code.
 
-    The step gets a random ERAY_SECRET where none is set, so that nodes need no common home.
+    The step gets an ERAY_SECRET where none is set, so that nodes need no common home.
     """
     argv = [sys.executable, "-P", "-m", "eray", name, LED, *words]
-    command = step_command(read_allocation(environ), argv, environ)
+    allocation = read_allocation(environ)
+    command = step_command(allocation, argv, environ)
     if dry_run:
         print(command)
         return 0
-    env = {"ERAY_SECRET": secrets.token_hex(32)} | command.env
+    env = {**command.env, "ERAY_SECRET": _secret(Settings.from_environ(environ), allocation.job)}
     try:
         # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
         child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)
@@ -39,6 +48,18 @@ def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry
     with _relayed(child):
         code = child.wait()
     return code if code >= 0 else 128 - code
+
+
+def _secret(settings: Settings, job: Job) -> str:
+    """Return the step's secret: the user's, one that the login node can derive too, or one that nobody else knows."""
+    if settings.secret is not None:
+        return settings.secret
+    try:
+        kept = ensure_secret(os.path.expanduser(settings.state_dir), HOME_S)
+    except (SecretError, DirectoryError) as exc:  # the nodes need no home; only the login node would
+        logger.info("the step's secret is random: %s", exc)
+        return secrets.token_hex(32)
+    return naming.launch_secret(kept, job.cluster, job.id, job.restart)
 
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ Options and costs as measured with Ray 2.60 (docs/decisions): without the autosc
 the dashboard a raylet is up 3.5 s earlier; the client server and the workers that Ray starts ahead cost a second each.
 """
 
+import shlex
 import sys
 from collections.abc import Mapping
 
@@ -60,6 +61,24 @@ def ray_variables(spec: NodeSpec) -> dict[str, str]:
 def driver_variables(auth: str, token_path: str) -> dict[str, str]:
     """Return what a driver of a cluster needs (FACTS R19)."""
     return auth_variables(auth, token_path) | {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+
+
+def export_lines(
+    gcs_address: str, dashboard: str | None, auth: str, token_path: str | None, token: str | None = None
+) -> list[str]:
+    """Return what a shell needs to reach a cluster, and no other, with Ray's own commands.
+
+    The token itself stands there only where no process on this machine holds it under a path.
+    """
+    variables = driver_variables(auth, token_path or "") | {"RAY_ADDRESS": gcs_address}
+    if token_path is None and auth != "disabled":
+        del variables["RAY_AUTH_TOKEN_PATH"]
+        variables["RAY_AUTH_TOKEN"] = token or ""
+    if dashboard:
+        variables["RAY_API_SERVER_ADDRESS"] = f"http://{dashboard}"
+    unset = [name for name in ("RAY_API_SERVER_ADDRESS", "RAY_AUTH_TOKEN") if name not in variables]
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    return [*([f"unset {' '.join(unset)}"] if unset else []), *lines]
 
 
 def auth_variables(auth: str, token_path: str) -> dict[str, str]:
