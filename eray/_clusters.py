@@ -74,8 +74,15 @@ def require_alive(access: Access, address: str) -> None:
 
     Raises:
         ClusterLostError: nothing does.
+        RayAttachError: it is an address for its own node only.
     """
     host, _, port = address.rpartition(":")
+    if host.startswith("127.") and not access.at_head:
+        raise RayAttachError(
+            access.node,
+            f"{access} listens at {address}, which only that node reaches",
+            "run this there; `eray up` without ERAY_AUTH=disabled, on a node whose name has an address, listens to all",
+        )
     if not (port.isdigit() and net.port_is_open(host.strip("[]"), int(port), DIAL_S)):
         raise ClusterLostError(
             access.node, f"{access} is gone: nothing answers at {address}", "start it again by `eray up` in its job"

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import re
 import secrets
 import shlex
 import signal
@@ -24,6 +25,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_S = 15.0
 """How long a stopped job may take to end: Ray kills it after three seconds."""
 PAUSES = Backoff(first_s=0.2, limit_s=5.0)
+RAYS_OWN = re.compile(r"^\S+ \S+\tINFO job_manager\.py:\d+ -- Runtime env is setting up\.\n", re.MULTILINE)
+"""What Ray puts into the output of the program, beside a heading with its command."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,13 +121,13 @@ class _Submission:
         submitted.set()
         say(f"Ray Job {self._id} runs on {self._access}")
         seen, attempt = 0, 0
-        heading = f"Running entrypoint for job {self._id}: {self._entrypoint}\n"  # Ray's, in the program's own output
+        heading = f"Running entrypoint for job {self._id}: {self._entrypoint}\n"
         while True:
             skip = seen
             async for text in jobs.output(self._id):
                 new, skip = text[skip:], max(skip - len(text), 0)
                 seen, attempt = seen + len(new), 0 if new else attempt
-                sys.stdout.write(new.replace(heading, "", 1))
+                sys.stdout.write(RAYS_OWN.sub("", new).replace(heading, "", 1))
                 sys.stdout.flush()
             job = await jobs.job(self._id)
             if job.has_ended:

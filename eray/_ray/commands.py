@@ -4,6 +4,7 @@ Options and costs as measured with Ray 2.60 (docs/decisions): without the autosc
 the dashboard a raylet is up 3.5 s earlier; the client server and the workers that Ray starts ahead cost a second each.
 """
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -48,9 +49,12 @@ def start_command(
     if spec.memory_bytes is not None:
         argv.append(f"--memory={max(spec.memory_bytes - object_store_bytes, 0)}")
     hook = "with_dashboard" if spec.dashboard else "without_dashboard"
-    return Command(
-        tuple(argv), {**environ, **ray_variables(spec), **_NODE_VARIABLES, "RAY_START_HOOK": f"{START_HOOK}.{hook}"}
-    )
+    own = {
+        "RAY_START_HOOK": f"{START_HOOK}.{hook}",
+        # The driver of a Ray Job finds the `python` that runs eray, also when its environment is not activated.
+        "PATH": os.pathsep.join([os.path.dirname(sys.executable), environ.get("PATH", os.defpath)]),
+    }
+    return Command(tuple(argv), {**environ, **ray_variables(spec), **_NODE_VARIABLES, **own})
 
 
 def ray_variables(spec: NodeSpec) -> dict[str, str]:

@@ -62,8 +62,8 @@ class Job:
 class Jobs:
     """Asks the dashboard of one cluster, and of no other. Every call has a deadline."""
 
-    def __init__(self, access: Access, token: str | None) -> None:
-        self._access, self._url = access, f"http://{access.dashboard}"
+    def __init__(self, access: Access, token: str | None, ask_s: float = ASK_S) -> None:
+        self._access, self._url, self._ask_s = access, f"http://{access.dashboard}", ask_s
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._session: aiohttp.ClientSession | None = None
 
@@ -136,7 +136,7 @@ class Jobs:
         assert self._session is not None
         try:
             socket = await asyncio.wait_for(
-                self._session.ws_connect(f"{self._url}/api/jobs/{job_id}/logs/tail", heartbeat=HEARTBEAT_S), ASK_S
+                self._session.ws_connect(f"{self._url}/api/jobs/{job_id}/logs/tail", heartbeat=HEARTBEAT_S), self._ask_s
             )
         except (aiohttp.ClientError, OSError, TimeoutError):
             return  # whoever follows asks for the job next, and hears why
@@ -146,8 +146,9 @@ class Jobs:
                     return
                 yield message.data
 
-    async def _ask(self, method: str, path: str, body: object = None, timeout_s: float = ASK_S) -> Any:
+    async def _ask(self, method: str, path: str, body: object = None, timeout_s: float | None = None) -> Any:
         assert self._session is not None
+        timeout_s = timeout_s or self._ask_s
         limit = aiohttp.ClientTimeout(total=timeout_s)
         try:
             async with self._session.request(method, self._url + path, json=body, timeout=limit) as answer:
