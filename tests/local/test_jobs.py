@@ -65,13 +65,14 @@ def cluster() -> Iterator[Cluster]:
         place.clear()
 
 
-@pytest.mark.parametrize("code", [0, 7])
-def test_submit_passes_the_output_and_the_exit_code(cluster: Cluster, code: int) -> None:
-    program = f"{WHERE}; print('to stderr', file=os.sys.stderr); raise SystemExit({code})"
-    result = cluster.place.eray("submit", "--", "python", "-c", program).wait()
-    assert result.returncode == code, result.output
-    assert result.stdout == f"at {cluster.port} {cluster.place.root}/work\nto stderr\n"
-    assert f" runs on the cluster {cluster.key}\n" in result.stderr
+def test_submit_passes_the_output_and_the_exit_code(cluster: Cluster) -> None:
+    program = f"{WHERE}; print('to stderr', file=os.sys.stderr); raise SystemExit(int(os.sys.argv[1]))"
+    runs = {code: cluster.place.eray("submit", "--", "python", "-c", program, str(code)) for code in (0, 7)}
+    for code, running in runs.items():
+        result = running.wait()
+        assert result.returncode == code, result.output
+        assert result.stdout == f"at {cluster.port} {cluster.place.root}/work\nto stderr\n"
+        assert f" runs on the cluster {cluster.key}\n" in result.stderr
 
 
 def test_submit_streams_and_a_driver_that_a_signal_ended_has_its_code(cluster: Cluster) -> None:
@@ -107,15 +108,17 @@ def test_no_wait_prints_the_id_alone_then_list_and_stop(cluster: Cluster) -> Non
     assert "has no Ray Job eray-none; `eray jobs list` shows them" in missing.stderr
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signal_stops_the_job(cluster: Cluster, number: int, code: int) -> None:
-    running = cluster.place.eray("submit", "--", "python", "-c", STAYS)
-    await_text(running, "it runs")
-    running.signal(number)
-    result = running.wait(20)
-    assert result.returncode == code
-    job_id = re.search(rf"eray: {signal.Signals(number).name}: stopping Ray Job (\S+)\n", result.stderr)[1]
-    assert cluster.jobs()[job_id]["status"] == "STOPPED"
+def test_signal_stops_the_job(cluster: Cluster) -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    runs = {number: cluster.place.eray("submit", "--", "python", "-c", STAYS) for number in numbers}
+    for number, running in runs.items():
+        await_text(running, "it runs")
+        running.signal(number)
+    for number, running in runs.items():
+        result = running.wait(20)
+        assert result.returncode == 128 + number
+        job_id = re.search(rf"eray: {number.name}: stopping Ray Job (\S+)\n", result.stderr)[1]
+        assert cluster.jobs()[job_id]["status"] == "STOPPED"
     assert not any("it runs" in line for line in cluster.place.processes().values())
 
 
@@ -139,15 +142,12 @@ def test_reader_that_leaves_stops_the_job(cluster: Cluster) -> None:
     until(lambda: cluster.jobs()[last["id"]]["status"] == "STOPPED" or None, 10, "the job's end")
 
 
-@pytest.mark.parametrize("way", ["eray up", "eray env"])
-def test_plain_ray_job_submit_with_nothing_but_the_exports(cluster: Cluster, way: str) -> None:
-    exports = cluster.exports
-    if way == "eray env":
-        exports = exports_of(cluster.place.eray("env").wait().check().stdout)
-        assert "RAY_AUTH_TOKEN" not in exports
-    result = cluster.place.start([RAY, "job", "submit", "--", "python", "-c", WHERE], **exports).wait()
-    assert result.returncode == 0, result.output
-    assert f"at {cluster.port} " in result.stdout
+def test_plain_ray_job_submit_with_nothing_but_the_exports(cluster: Cluster) -> None:
+    told = exports_of(cluster.place.eray("env").wait().check().stdout)
+    assert "RAY_AUTH_TOKEN" not in told
+    plain = [RAY, "job", "submit", "--", "python", "-c", WHERE]
+    for running in [cluster.place.start(plain, **exports) for exports in (cluster.exports, told)]:
+        assert f"at {cluster.port} " in running.wait().check().stdout
 
 
 def test_working_dir_is_sent_whatever_cluster_the_environment_names(cluster: Cluster) -> None:
@@ -174,12 +174,13 @@ def test_two_clusters_take_no_job_of_each_other(cluster: Cluster) -> None:
     assert "several clusters run on this machine: " in unclear.stderr
     assert "choose one with `--job`" in unclear.stderr
     before = set(other.jobs())
-    for one, another in ((cluster, other), (other, cluster)):
-        words = ["submit", "--job", one.key, "--", "python", "-c", WHERE]
-        result = place.eray(*words, **another.exports).wait().check()
-        assert result.stdout == f"at {one.port} {place.root}/work\n"
-        plain = place.start([RAY, "job", "submit", "--", "python", "-c", WHERE], **one.exports).wait().check()
-        assert f"at {one.port} " in plain.stdout
+    program = ["--", "python", "-c", WHERE]
+    pairs = ((cluster, other), (other, cluster))
+    ours = [place.eray("submit", "--job", one.key, *program, **another.exports) for one, another in pairs]
+    rays = [place.start([RAY, "job", "submit", *program], **one.exports) for one, _ in pairs]
+    for (one, _), own, plain in zip(pairs, ours, rays, strict=True):
+        assert own.wait().check().stdout == f"at {one.port} {place.root}/work\n"
+        assert f"at {one.port} " in plain.wait().check().stdout
     assert len(set(other.jobs()) - before) == 2
     assert not set(other.jobs()) & set(cluster.jobs())
     following = place.eray("submit", "--job", other.key, "--", "python", "-c", STAYS)
