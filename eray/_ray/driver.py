@@ -159,9 +159,8 @@ class HeadDriver:
         import ray
 
         context, spec = ray.get_runtime_context(), self._spec
-        # Ray writes it when `ray start` is done; a job's driver that starts earlier would get any Ray of this machine.
-        with suppress(DirectoryError):
-            files.write_private(os.path.join(spec.ray_dir, "ray_current_cluster"), context.gcs_address)
+        if self.dashboard is not None:
+            self._keep_address(context.gcs_address)
         if spec.job is None:
             return
         about = {
@@ -179,6 +178,14 @@ class HeadDriver:
             "nodes": list(nodes),
         }
         job_home.publish(spec, about)
+
+    def _keep_address(self, gcs_address: str) -> None:
+        """Write what Ray reads when it starts a job's driver: without it the driver gets any Ray of this machine.
+
+        Ray writes the same itself, but only when `ray start` is done.
+        """
+        with suppress(DirectoryError):
+            files.write_private(os.path.join(self._spec.ray_dir, "ray_current_cluster"), gcs_address)
 
     def close(self) -> None:
         """Leave Ray before it is stopped: a driver of a dying cluster makes noise."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from eray._core.nodespec import NodeSpec
 
+_SECRET = ("ERAY_SECRET", "RAY_AUTH_TOKEN")
 FORCED_CPU_DEVICES = "--xla_force_host_platform_device_count"
 
 
@@ -20,7 +21,7 @@ def child_environment(
     """
     world = spec.world
     assert world is not None
-    env = {name: value for name, value in environ.items() if name != "ERAY_SECRET"}  # they have the token's path
+    env = {name: value for name, value in environ.items() if name not in _SECRET}  # they have the token's path
     env |= {
         "ERAY_WORLD": world.name,
         "ERAY_GENERATION": str(generation),
