@@ -1,19 +1,27 @@
 """Start ``eray`` once on every node of the allocation, by one srun step, and pass on its output, signals and code."""
 
 import argparse
+import logging
+import os
 import secrets
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
 from eray._cli.relay import Relay
+from eray._core import naming
+from eray._io.secret import ensure_secret
 from eray._settings import Settings
 from eray._slurm.allocation import read_allocation
-from eray._slurm.environment import SlurmEnvironment
+from eray._slurm.environment import Job, SlurmEnvironment
 from eray._slurm.srun import step_command
-from eray.errors import ConfigurationError, UsageError
+from eray.errors import ConfigurationError, DirectoryError, SecretError, UsageError
+
+logger = logging.getLogger(__name__)
 
 LED = "--led"
+HOME_S = 2.0
+"""How long the home may take to show the secret."""
 
 
 def run_step(
@@ -22,16 +30,16 @@ def run_step(
     """Run ``eray NAME WORDS`` in one step over the allocation and return its exit code.
 
     ``no_kill`` lets it outlive a node that dies.
-    The step gets a random ERAY_SECRET where none is set, so that nodes need no common home.
+    The step gets an ERAY_SECRET where none is set, so that nodes need no common home.
     """
     argv = [sys.executable, "-P", "-m", "eray", name, LED, *words]
-    warnings = Settings.from_environ(environ).preemption_signals
-    command = step_command(read_allocation(environ), argv, environ, no_kill=no_kill)
+    settings, allocation = Settings.from_environ(environ), read_allocation(environ)
+    command = step_command(allocation, argv, environ, no_kill=no_kill)
     if dry_run:
         print(command)
         return 0
-    env = {"ERAY_SECRET": secrets.token_hex(32)} | command.env
-    with Relay(warnings) as relay:
+    env = {**command.env, "ERAY_SECRET": _secret(settings, allocation.job)}
+    with Relay(settings.preemption_signals) as relay:
         try:
             # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
             child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)
@@ -42,6 +50,20 @@ def run_step(
         relay.to(child)
         code = child.wait()
     return code if code >= 0 else 128 - code
+
+
+def _secret(settings: Settings, job: Job) -> str:
+    """Return the step's secret: the user's, one that the login node can derive too, or one that nobody else knows."""
+    if settings.secret is not None:
+        return settings.secret
+    if settings.auth == "disabled":
+        return secrets.token_hex(32)  # which nobody asks for
+    try:
+        kept = ensure_secret(os.path.expanduser(settings.state_dir), HOME_S)
+    except (SecretError, DirectoryError) as exc:  # the nodes need no home; only the login node would
+        logger.info("the step's secret is random: %s", exc)
+        return secrets.token_hex(32)
+    return naming.launch_secret(kept, job.cluster, job.id, job.restart)
 
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:

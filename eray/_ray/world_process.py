@@ -17,6 +17,7 @@ LEAVE_S = 1.0
 """How long processes that heard of a failure may take to leave by themselves."""
 GRACE_S = 3.0
 """How long they may take after SIGTERM."""
+_SECRET = ("ERAY_SECRET", "RAY_AUTH_TOKEN")
 FORCED_CPU_DEVICES = "--xla_force_host_platform_device_count"
 
 
@@ -110,7 +111,7 @@ def child_environment(
     ordinals; nothing rewrites the visible devices. Python's own directory comes first on PATH, so that ``python`` is
     the one that runs eray, also when its environment is not activated.
     """
-    env = {name: value for name, value in environ.items() if name != "ERAY_SECRET"}  # they have the token's path
+    env = {name: value for name, value in environ.items() if name not in _SECRET}  # they have the token's path
     env |= {
         "ERAY_WORLD": world.name,
         "ERAY_GENERATION": str(generation),
