@@ -23,7 +23,7 @@ from eray._core.events import (
     WorldDeclared,
 )
 from eray._core.topology import Model, Node
-from eray._core.world import Stage, WorldState
+from eray._core.world import WorldState
 
 KEPT_WORLDS = 64
 """How many worlds are remembered; of more, the oldest that are over are forgotten."""
@@ -75,8 +75,8 @@ def apply(state: State, event: Event, now: float) -> State:
 
 def milestone(world: WorldState) -> tuple[object, ...]:
     """Return what those who wait for a world wait for: they are woken when it changes, not at every event."""
-    lowest = sum(world.all_reached(stage) for stage in Stage)
-    return world.generation, world.phase, lowest, world.coordinator_address, world.failure
+    passed = world.reached.count(world.process_count)  # stages that all have reached
+    return world.generation, world.phase, passed, world.coordinator_address, world.failure
 
 
 def _with_world(state: State, world: WorldState, now: float) -> State:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eray._core.missing import name_missing
-from eray._core.timing import Deadline
+from eray._core.timing import POLL_S, Deadline, poll_s
 from eray._io import clock
 from eray._ray.asking import Answer, Call, ask, ray_call
 from eray._ray.asking import find_coordinator as find_coordinator
@@ -18,8 +18,7 @@ from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError,
 if TYPE_CHECKING:
     from eray._core.topology import Node, Topology
 
-FIRST_POLL_S, POLL_S, ANSWER_S = 3.0, 10.0, 10.0
-"""How long one call blocks, so how often a waiter hears who is missing; how late an answer may be beyond that."""
+ANSWER_S = 10.0  # how late an answer may be, beyond what the call blocks
 
 Progress = Callable[[str], None]
 
@@ -216,8 +215,8 @@ class CoordinatorClient:
 
     def _poll(self, method: str, args: Sequence[Any], deadline: Deadline, world: str) -> Answer:
         remaining_s = deadline.remaining_s(clock.monotonic())
-        first = deadline.timeout_s - remaining_s < FIRST_POLL_S
-        wait_s = min(FIRST_POLL_S if first else POLL_S, remaining_s)
+        index = args[0]["process_index"] if method == "join" else args[2]
+        wait_s = min(poll_s(index, deadline.timeout_s - remaining_s), remaining_s)
         answer = self._ask(method, (*args, wait_s), wait_s + ANSWER_S)
         if answer.get("failure_error"):
             raise error_of(answer["failure_error"])

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from eray._core import answers, events
+from eray._core import answers, events, waiting
 from eray._core.answers import Answer
 from eray._core.rendezvous import State, apply, milestone
 from eray._core.topology import API_VERSION, Node
@@ -88,7 +88,16 @@ class Coordinator:
                 asked = asked.model_copy(update={"generation": found["generation"]})
             return found
 
-        return await self._serve(event, answer, str(request.get("world")), wait_s)
+        def waits(state: State) -> bool:
+            nonlocal asked
+            assert asked is not None
+            if not waiting.join_waits(state, asked):
+                return False
+            if asked.generation is None:
+                asked = asked.model_copy(update={"generation": state.worlds[asked.world].generation})
+            return True
+
+        return await self._serve(event, answer, str(request.get("world")), wait_s, waits)
 
     async def publish(self, world: str, generation: int, process_index: int, address: str) -> Answer:
         """Take the address of JAX's coordination service from process 0."""
@@ -121,6 +130,7 @@ class Coordinator:
             lambda state: answers.stage_answer(state, world, generation, process_index, _stage(stage)),
             world,
             wait_s,
+            lambda state: waiting.stage_waits(state, world, generation, process_index, _stage(stage)),
         )
 
     async def barrier(
@@ -138,6 +148,7 @@ class Coordinator:
             lambda state: answers.barrier_answer(state, world, generation, process_index, name, sequence),
             world,
             wait_s,
+            lambda state: waiting.barrier_waits(state, world, generation, process_index, name, sequence),
         )
 
     async def died(
@@ -165,6 +176,7 @@ class Coordinator:
         answer: Callable[[State], Answer],
         topic: str | None,
         wait_s: float,
+        waits: Callable[[State], bool] = lambda state: False,
     ) -> Answer:
         """Accept the event, and answer when the answer is final, or ``wait_s`` is over; never before it is on disk."""
         loop = asyncio.get_running_loop()
@@ -173,11 +185,13 @@ class Coordinator:
             while True:
                 if event is not None:
                     self._accept(event())
-                state, found = self._state, answer(self._state)
                 remaining_s = until - loop.time()
-                if found["done"] or found.get("failure") is not None or remaining_s <= 0:
-                    await self._snapshot.written(state)
-                    return self._sealed(found)
+                if remaining_s <= 0 or not waits(self._state):
+                    # No state is kept while this waits: each of 10,000 waiters would keep another one.
+                    serial, found = self._state.serial, answer(self._state)
+                    if found["done"] or found.get("failure") is not None or remaining_s <= 0:
+                        await self._snapshot.written(serial)
+                        return self._sealed(found)
                 await self._change_of(topic, remaining_s)
         except ErayError as exc:
             return self._sealed({"error": error_data(exc)})
