@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from eray._core import answers, events
+from eray._core import answers, events, waiting
 from eray._core.answers import Answer
 from eray._core.rendezvous import State
 from eray._core.topology import Node
@@ -78,7 +78,16 @@ class Coordinator:
                 asked = asked.model_copy(update={"generation": found["generation"]})
             return found
 
-        return await self._record.serve(event, answer, str(request.get("world")), wait_s)
+        def waits(state: State) -> bool:
+            nonlocal asked
+            assert asked is not None
+            if not waiting.join_waits(state, asked):
+                return False
+            if asked.generation is None:
+                asked = asked.model_copy(update={"generation": state.worlds[asked.world].generation})
+            return True
+
+        return await self._record.serve(event, answer, str(request.get("world")), wait_s, waits)
 
     async def publish(self, world: str, generation: int, process_index: int, address: str) -> Answer:
         """Take the address of JAX's coordination service from process 0."""
@@ -111,6 +120,7 @@ class Coordinator:
             lambda state: answers.stage_answer(state, world, generation, process_index, _stage(stage)),
             world,
             wait_s,
+            lambda state: waiting.stage_waits(state, world, generation, process_index, _stage(stage)),
         )
 
     async def barrier(
@@ -128,6 +138,7 @@ class Coordinator:
             lambda state: answers.barrier_answer(state, world, generation, process_index, name, sequence),
             world,
             wait_s,
+            lambda state: waiting.barrier_waits(state, world, generation, process_index, name, sequence),
         )
 
     async def died(
@@ -149,6 +160,7 @@ class Coordinator:
             lambda state: answers.saving_answer(state, world, generation, process_index),
             world,
             wait_s,
+            lambda state: waiting.saving_waits(state, world, generation, process_index),
         )
 
     async def give_up_saving(self, world: str, generation: int, process_index: int) -> Answer:
