@@ -95,17 +95,29 @@ def _access(site: Site) -> dict[str, Any]:
 
 
 def _node_file(site: Site) -> dict[str, Any]:
-    settings, job = site.settings, site.slurm.job
-    directories = []
-    if job is not None:
-        keys = [naming.cluster_key(job.id, job.step)] if job.step else []
-        keys.append(naming.cluster_key(job.id, None))
-        directories = [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]
-    for directory in directories:
-        about = files.read_json(os.path.join(directory, NODE_FILE))
-        if about is not None:
-            return about
+    about = find_node_file(site)
+    if about is not None:
+        return about
+    directories = _directories(site)
     looked = f"no cluster's file in {', '.join(directories)}" if directories else "no cluster in the environment"
     raise RayAttachError(
         socket.gethostname(), looked, "start one by `eray up` or `eray run`, or set RAY_ADDRESS to its host:port"
     )
+
+
+def find_node_file(site: Site) -> dict[str, Any] | None:
+    """Return what the supervisor of this node, of the step's cluster or the job's, says of how Ray is reached."""
+    for directory in _directories(site):
+        about = files.read_json(os.path.join(directory, NODE_FILE))
+        if about is not None:
+            return about
+    return None
+
+
+def _directories(site: Site) -> list[str]:
+    settings, job = site.settings, site.slurm.job
+    if job is None:
+        return []
+    keys = [naming.cluster_key(job.id, job.step)] if job.step else []
+    keys.append(naming.cluster_key(job.id, None))
+    return [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]

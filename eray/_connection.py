@@ -133,6 +133,11 @@ class Connection:
                 if self._link is not None:
                     self._link.leave_failed(f"{about.name}: {cause}", WorldFailedError.exit_code)
 
+    def resign(self, cause: str) -> None:
+        """Report that this process failed, and do no more: the launcher that hears of it ends all processes."""
+        if self._begin_close() and self._failure is None:
+            self._report("failed", cause)
+
     def __enter__(self) -> "Connection":
         return self
 

@@ -41,6 +41,7 @@ class NodeSpec:
     ``tasks`` (they serve processes that call connect(), and leave after the last). ``node_rank`` 0 is the head.
     ``alias`` is the node's address where Slurm itself gave one (cloud nodes). ``shared_run_dir`` is where the
     supervisor of the job's own cluster would be, for a step that may use it.
+    ``log_monitor`` has Ray pass its workers' output to their drivers, as it does with a dashboard.
     """
 
     purpose: str
@@ -73,6 +74,7 @@ class NodeSpec:
     node_timeout_s: float
     world: WorldSpec | None = None
     shared_run_dir: str | None = None
+    log_monitor: bool = False
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON. It holds the token: for a pipe, never for argv or a log."""
