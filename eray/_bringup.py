@@ -190,6 +190,7 @@ def _spec(
         node_timeout_s=settings.node_timeout_s,
         world=world,
         shared_run_dir=shared_run_dir,
+        preemption_signals=settings.preemption_signals,
     )
 
 

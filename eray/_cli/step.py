@@ -7,14 +7,16 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from eray._settings import Settings
 from eray._slurm.allocation import read_allocation
 from eray._slurm.environment import SlurmEnvironment
 from eray._slurm.srun import step_command
 from eray.errors import ConfigurationError, UsageError
 
-RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+THE_USERS = (signal.SIGUSR1, signal.SIGUSR2)
 LED = "--led"
 
 
@@ -27,6 +29,7 @@ def run_step(
     The step gets a random ERAY_SECRET where none is set, so that nodes need no common home.
     """
     argv = [sys.executable, "-P", "-m", "eray", name, LED, *words]
+    warnings = Settings.from_environ(environ).preemption_signals
     command = step_command(read_allocation(environ), argv, environ, no_kill=no_kill)
     if dry_run:
         print(command)
@@ -39,7 +42,7 @@ def run_step(
         raise ConfigurationError(
             f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
         ) from exc
-    with _relayed(child):
+    with _relayed(child, warnings):
         code = child.wait()
     return code if code >= 0 else 128 - code
 
@@ -65,22 +68,24 @@ def step_of(slurm: SlurmEnvironment, what: str) -> None:
 
 
 @contextlib.contextmanager
-def _relayed(child: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Pass signals on by srun's standard input (``_ray/signals``); a second one ends the step at once."""
-    received: list[int] = []
+def _relayed(child: "subprocess.Popen[bytes]", warnings: Collection[str]) -> Iterator[None]:
+    """Pass signals on by srun's standard input (``_ray/signals``); a second one of those that end ends it at once."""
+    spared = {int(number) for number in ENDING if number.name.removeprefix("SIG") in warnings}  # once: it only warns
+    ending: list[int] = []
 
     def relay(number: int, _: object) -> None:
         assert child.stdin is not None
-        received.append(number)
-        if len(received) > 1:
+        if number in spared:
+            spared.discard(number)
+        elif number in ENDING:
+            ending.append(number)
+        if len(ending) > 1:
             child.terminate()
             return
         with contextlib.suppress(OSError):  # srun has ended meanwhile
             os.write(child.stdin.fileno(), b"%d\n" % number)
 
-    before = {number: signal.signal(number, relay) for number in RELAYED}
-    for number in (signal.SIGUSR1, signal.SIGUSR2):  # srun passes these on by itself
-        before[number] = signal.signal(number, lambda number, _: child.send_signal(number))
+    before = {number: signal.signal(number, relay) for number in (*ENDING, *THE_USERS)}
     try:
         yield
     finally:

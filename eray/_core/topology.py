@@ -97,6 +97,13 @@ class World(Model):
         return self
 
 
+class PreemptionNotice(Model):
+    """Why, and since which unix time, the job is known to end soon."""
+
+    at: float
+    reason: str
+
+
 class Topology(Model):
     """The one picture of the cluster, as the coordinator has it. ``head`` is a node's name."""
 
@@ -106,6 +113,7 @@ class Topology(Model):
     epoch: int = 1
     nodes: tuple[Node, ...] = ()
     worlds: tuple[World, ...] = ()
+    preemption: PreemptionNotice | None = None
 
     def world(self, name: str) -> World | None:
         """Return the world of that name, or None."""

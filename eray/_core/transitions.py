@@ -11,6 +11,8 @@ from eray._core.events import (
     ProcessFailed,
     Published,
     Reported,
+    SavingGivenUp,
+    StepTold,
     WorldDeclared,
 )
 from eray._core.history import restarts_after
@@ -154,6 +156,18 @@ def enter_barrier(world: WorldState | None, event: BarrierEntered, now: float) -
         return world
     passed = not after[event.name].arrived
     return world.model_copy(update={"barriers": after, "passes": world.passes + int(passed)})
+
+
+def agree_on_saving(world: WorldState | None, event: StepTold | SavingGivenUp) -> WorldState:
+    """Take one process's part in the agreement on the step at which all save; one that has left has no part."""
+    world, member = member_of(world, event.world, event.generation, event.process_index)
+    if world.failure is not None or member.stage == Stage.LEFT:
+        return world
+    if isinstance(event, StepTold):
+        after = world.saving.tell(event.process_index, event.step)
+    else:
+        after = world.saving.give_up(world.process_count)
+    return world if after is world.saving else world.model_copy(update={"saving": after})
 
 
 def _seated(world: WorldState, request: JoinRequest, nodes: Mapping[int, Node], now: float) -> WorldState:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from eray._core.barriers import Barriers
+from eray._core.saving import Saving
 from eray._core.topology import Model, Phase, Restart
 from eray.errors import NotJoinedError, StaleGenerationError
 
@@ -139,6 +140,7 @@ class WorldState(Model):
     failure: Failure | None = None
     barriers: Barriers = Field(default_factory=dict)
     passes: int = 0  # of all barriers
+    saving: Saving = Saving()
     timeline: tuple[tuple[Phase, float], ...] = ()
     restarts: tuple[Restart, ...] = ()
 

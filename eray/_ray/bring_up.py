@@ -47,6 +47,12 @@ class BringUp:
             self._started.add(rank)
             self._nodes.send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
 
+    def start_again(self, rank: int) -> None:
+        """Start the Ray of a node once more, beside the processes of the world's next generation there."""
+        self.forget(rank)
+        self._started.add(rank)
+        self._nodes.send(rank, {"type": "restart-ray", "gcs_address": self._gcs_address})
+
     def forget(self, rank: int) -> None:
         """Forget a node whose supervisor is gone; a new one of it starts from the beginning."""
         self._started.discard(rank)

@@ -136,6 +136,10 @@ class HeadDriver:
         layout = world.layout(self._spec.nodes)
         self._client.declare_world(world.name, world.process_count, generation=generation, layout=layout)
 
+    def warn(self, reason: str) -> None:
+        """Tell the coordinator that the job is about to end."""
+        self._client.warn(reason)
+
     async def watch(self, version: int) -> Mapping[str, Any]:
         """Return the worlds when something changed, or after a while.
 

@@ -117,16 +117,26 @@ class Failures:
         if (decided := self.outcome.lost(indexes)) is not None:
             self.finish(decided)
 
+    def ray_lost(self, rank: int, reason: str) -> bool:
+        """Take the end of a node's Ray, and tell whether it is to be started again: on any node but the head."""
+        if rank and self._is_between_or_starts_again(reason, ClusterError.exit_code):
+            self._news.tell(self._driver.lose_node, rank, reason)
+            say(reason)
+            return True
+        self.fail(reason, ClusterError.exit_code)
+        return False
+
     def node_failed(self, rank: int, error: ErayError) -> None:
         """Take an error of a node's: where the world can go on without it, it is sent away to come again."""
-        generations = self.generations
-        if rank == 0 or generations is None or not generations.may_restart:
-            self.fail_with(error)
-        elif generations.is_between or self._starts_again(str(error), error.exit_code):
+        if rank and self._is_between_or_starts_again(str(error), error.exit_code):
             say(str(error))
             self._nodes.send(rank, {"type": "come-again"})
         else:
             self.fail_with(error)
+
+    def _is_between_or_starts_again(self, cause: str, code: int) -> bool:
+        generations = self.generations
+        return generations is not None and (generations.is_between or self._starts_again(cause, code))
 
     def _starts_again(self, cause: str, code: int) -> bool:
         generations, ended = self.generations, self.result.done() or self.outcome.cause is not None

@@ -15,6 +15,7 @@ from eray._core.rollcall import NodeReport
 from eray._core.timing import Deadline
 from eray._io import clock
 from eray._io.threads import in_daemon_thread
+from eray._ray.alarm import Alarm
 from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
 from eray._ray.failures import Failures
@@ -22,7 +23,7 @@ from eray._ray.news import News
 from eray._ray.nodes import Nodes
 from eray._ray.notices import fault, say
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, error_of
+from eray.errors import ChannelClosed, ErayError, JoinError, error_of
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Head:
         )
         self._bring_up = BringUp(spec, driver, self._nodes, self._spawn, self._node_came)
         self._news = News(self._bring_up.has_coordinator)
+        self._alarm = Alarm(self._nodes, driver, self._bring_up, self._spawn)
         self._served: dict[int, Message] = {}
         self._failures = Failures(
             spec,
@@ -99,7 +101,8 @@ class Head:
         elif kind == "ray-ready":
             self._spawn(self._bring_up.node_is_up(rank, message["node"]))
         elif kind == "ray-lost":
-            self._failures.node_failed(rank, ClusterError(message["reason"]))
+            if self._failures.ray_lost(rank, message["reason"]):
+                self._bring_up.start_again(rank)
         elif kind == "error":
             self._failures.node_failed(rank, error_of(message["error"]))
         elif kind == "child-ended":
@@ -118,6 +121,8 @@ class Head:
         elif kind == "idle":
             self._idle.add(rank)
             self._end_when_idle()
+        elif kind == "warned":
+            self._alarm.raise_for(message["reason"])
         elif kind == "signal":
             self.finish(128 + message["number"])
 
@@ -127,6 +132,7 @@ class Head:
             self._failures.fail_with(roll.problem)
             return
         self._bring_up.start(report)
+        self._alarm.repeat(report.node_rank)
         if roll.complete and not self._complete:
             self._complete = True
             logger.info("roll-call complete")
@@ -169,6 +175,7 @@ class Head:
         while True:
             answer = await self._driver.watch(version)
             version = int(answer["version"])
+            self._alarm.heard(answer.get("preemption"))
             for world in answer["worlds"]:
                 name, generation, phase = world["name"], world["generation"], world["phase"]
                 if self._phases.get(name) != phase:

@@ -145,7 +145,7 @@ async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], 
             say(f"{signal.Signals(number).name}: stopping")
         head.finish(128 + number)
 
-    signals = Signals(on_signal, supervisor.forward, led=led)
+    signals = Signals(on_signal, supervisor.warn, supervisor.forward, warnings=spec.preemption_signals, led=led)
     loading = asyncio.create_task(in_daemon_thread(driver.load))
     code = await head.run(listening)
     loading.cancel()
@@ -171,7 +171,7 @@ async def _follow(
         outbox.put_nowait({"type": "signal", "number": number})
         loop.call_later(HEAD_ACTS_S, lambda: None if stop.done() else stop.set_result(128 + number))
 
-    Signals(on_signal, supervisor.forward, led=led)
+    Signals(on_signal, supervisor.warn, supervisor.forward, warnings=spec.preemption_signals, led=led)
     dialling = asyncio.create_task(
         dial(spec, patience_s, lambda text: supervisor.handle({"type": "progress", "text": text}))
     )

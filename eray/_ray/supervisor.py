@@ -6,6 +6,7 @@ plain calls, elsewhere messages over the beacon's channel.
 
 import asyncio
 import logging
+import signal
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -48,12 +49,14 @@ class Supervisor:
             left=self._client_left,
             failed=self._client_failed,
             gone=self._client_gone,
+            warned=lambda message: self.emit(message),
         )
         self._processes = WorldProcesses(spec, environ, lambda message: self.emit(message), ward.watch)
         self._ready: Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._failure: Message | None = None
+        self._preemption: Message | None = None
         self.idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -76,6 +79,8 @@ class Supervisor:
         kind = message["type"]
         if kind == "start-ray":
             self._spawn(self._run_ray(message["gcs_address"]))
+        elif kind == "restart-ray":
+            self._spawn(self._restart_ray(message["gcs_address"]))
         elif kind == "start-processes":
             self._spawn(self._processes.start(message["generation"], message["per_node"]))
         elif kind == "stop-processes":
@@ -83,6 +88,9 @@ class Supervisor:
             self._spawn(self._processes.end(message["generation"], self._clients.drain))
         elif kind == "ready":
             self._set_ready(message)
+        elif kind == "preemption":
+            self._preemption = message
+            self._clients.broadcast(message)
         elif kind in ("failed", "progress"):
             if kind == "failed":
                 self._failure = self._failure or message
@@ -98,8 +106,12 @@ class Supervisor:
         self.handle({"type": "failed", "cause": cause, "code": code, "error": error})
 
     def forward(self, number: int) -> None:
-        """Pass a signal of the user's on to the processes that we started."""
-        self._processes.signal(number)
+        """Pass a signal on to the processes that we started and that catch it."""
+        self._processes.pass_on(number)
+
+    def warn(self, number: int) -> None:
+        """Tell the head of a signal that says that the job is about to end."""
+        self.emit({"type": "warned", "reason": f"{signal.Signals(number).name} at {self.spec.node}"})
 
     async def stop_processes(self) -> None:
         """End the processes that we started. From now on nothing that ends here is news, and nobody may come."""
@@ -139,6 +151,13 @@ class Supervisor:
         if not self._stopping:
             self.emit({"type": "ray-lost", "reason": f"{what}, {self._ray.last_words()}"})
 
+    async def _restart_ray(self, gcs_address: str) -> None:
+        self._ready = None
+        if self._ray is not None:
+            await self._ray.stop(0.0)
+        await asyncio.to_thread(home.renew, self.spec)
+        await self._run_ray(gcs_address)
+
     def _set_ready(self, message: Message) -> None:
         self._ready = {
             "type": "ready",
@@ -148,6 +167,8 @@ class Supervisor:
             "node": message["node"],
         }
         self._clients.broadcast(self._ready)
+        if self._preemption is not None:  # until it is ready a process takes no other news
+            self._clients.broadcast(self._preemption)
         home.announce(self.spec, {name: self._ready[name] for name in ("gcs_address", "auth", "token_path")})
 
     def _welcome(self, client: Client) -> list[Message]:
@@ -162,7 +183,8 @@ class Supervisor:
             self.emit({"type": "busy", **about})
         welcome: dict[str, Any] = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
         welcome |= {"is_head": self.spec.node_rank == 0, "auth": self.spec.auth, "token_path": self.spec.token_path}
-        return [message for message in (welcome, self._failure or self._ready) if message is not None]
+        said = (welcome, self._failure or self._ready, self._preemption)
+        return [message for message in said if message is not None]
 
     def _client_gone(self, client: Client) -> None:
         if self._stopping or self._processes.is_between:

@@ -66,9 +66,9 @@ class WorldProcesses:
         self._stopping = True
         await self._children.stop(LEAVE_S if heard else 0.0, GRACE_S)
 
-    def signal(self, number: int) -> None:
-        """Send a signal to each of them."""
-        self._children.signal(number)
+    def pass_on(self, number: int) -> None:
+        """Send a signal to those of them that catch it."""
+        self._children.pass_on(number)
 
     async def _start_own(self, world: WorldSpec) -> None:
         spec, environ = self._spec, {**self._environ, **ray_variables(self._spec)}

@@ -44,6 +44,17 @@ def test_actors_join_a_world_and_its_next_life(laptop: Laptop, plain_ray: str) -
     assert "[('w', 'closed')]" in result.stdout
 
 
+def test_actors_hear_of_a_preemption_and_save_together(laptop: Laptop, plain_ray: str) -> None:
+    result = laptop.python(PROGRAMS / "warned_actors.py", **RAY, RAY_ADDRESS=plain_ray).wait(90).check()
+    (first, second), left = (ast.literal_eval(line.removeprefix("left:")) for line in result.stdout.splitlines()[-2:])
+    assert first == second, "both saved at one step, for one reason"
+    step, noticed, reason = first
+    assert step > 20
+    assert noticed
+    assert re.fullmatch(r"the reclaim notice at process 1 on \S+", reason)
+    assert left == [[], []], "threads that outlive the connection"
+
+
 CONNECT_ALONE = """
 import eray
 with eray.connect(jax=False) as conn:

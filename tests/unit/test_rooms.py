@@ -25,6 +25,7 @@ WIRING = {
     "_exit_hooks",
     "_facts",
     "_local_cluster",
+    "_beside",
 }  # between the doors and the rooms
 MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "errors": set(),
@@ -34,8 +35,10 @@ MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "_slurm": CORE,
     "_ray": CORE | {"_io"},
     "_jax": CORE | {"_io"},
-    "_connection": CORE | {"_io"} | VENDORS,
-    **{wire: CORE | {"_io", "_connection"} | VENDORS | WIRING for wire in WIRING},
+    "_watch": CORE | {"_io"} | VENDORS,
+    "_preemption": CORE | {"_io"} | VENDORS,
+    "_connection": CORE | {"_io", "_preemption"} | VENDORS,
+    **{wire: CORE | {"_io", "_connection", "_preemption", "_watch"} | VENDORS | WIRING for wire in WIRING},
     **{door: CORE | {"_io", "_connection"} | VENDORS | WIRING | DOORS for door in DOORS},
     "_cli": CORE | {"_io", "_connection", "__init__"} | VENDORS | WIRING | DOORS,
     "__init__": CORE | {"_io", "_connection"} | VENDORS | DOORS,
