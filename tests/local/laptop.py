@@ -20,6 +20,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MARK = "ERAY_TEST_LAPTOP"
 NOT_OURS = ("SLURM", "ERAY_", "RAY_", "JAX_", "XLA_", "PMI", "OMPI_")
 SKELETON = ("home", "work", "tmp")
+PLAIN_RAY = {"RAY_AUTH_MODE": "disabled"}
+"""What a driver of a Ray without a token needs."""
 JOB_DIRECTORIES = "home/.eray/jobs"
 GONE_S = 1.0
 """How long after a command's end its processes may still be seen: what the issue allows after a step."""
