@@ -19,8 +19,9 @@ from eray._ray.gang_actor import ActorFacts, GangProcess, MemberPlace
 from eray._ray.gang_failure import GangFailure, Member, end_words
 from eray._ray.gang_results import Collecting
 from eray._ray.program import Program
+from eray._ray.rooms import read_rooms
 from eray._ray.world_news import WorldNews
-from eray.errors import ConfigurationError, JoinError, JoinTimeoutError, WorldFailedError
+from eray.errors import ConfigurationError, ErayError, JoinError, JoinTimeoutError, WorldFailedError
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient
@@ -80,11 +81,19 @@ class Gang:
             ray.kill(actor)
         remove_placement_group(self._group)
         self._tell_dead()
-        lives: dict[str, list[tuple[int, int]]] = {}
+        living, lives = self._living(), dict[str, list[tuple[int, int]]]()
         for member in self._members:
-            lives.setdefault(member.seat.ray_node_id, []).append((member.facts.pid, member.facts.started))
-        gone = remains.on_nodes(remains.end_all, lives)
+            if member.seat.ray_node_id in living:
+                lives.setdefault(member.seat.ray_node_id, []).append((member.facts.pid, member.facts.started))
+        gone = remains.on_nodes(remains.end_all, lives, remains.GONE_S)
         return frozenset(m.seat.node_rank for m in self._members if not gone.get(m.seat.ray_node_id))
+
+    def _living(self) -> set[str]:
+        """Return the nodes that can be asked; the coordinator may know of a loss before Ray does."""
+        try:
+            return {room.ray_node_id for room in read_rooms(self._client)}
+        except ErayError:
+            return {seat.ray_node_id for seat in self._seats}
 
     def _started(self, program: Program) -> list[Member]:
         """Start the actors, and return them by process_index."""
@@ -98,7 +107,7 @@ class Gang:
                 runtime_env=program.environment(self._wanted),
                 scheduling_strategy=bundle,
             )
-            self._actors.append(options.remote())
+            self._actors.append(options.remote(self._world))
         facts = self._looks()
         members: list[Member] = []
         for index, at in enumerate(process_order(self._seats, [each.tokens for each in facts])):

@@ -42,6 +42,13 @@ Body = Callable[[MemberPlace, Callable[..., Any], Sequence[Any], dict[str, Any]]
 class GangProcess:
     """Runs one function as a process of a world, in its main thread."""
 
+    def __init__(self, world: str) -> None:
+        """``world`` is what Ray's log monitor puts before the process's output."""
+        self._world = world
+
+    def __repr__(self) -> str:
+        return self._world
+
     def look(self) -> ActorFacts:
         """Return what can be known before the process has its place."""
         given = ray.get_runtime_context().get_accelerator_ids()

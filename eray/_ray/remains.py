@@ -15,7 +15,7 @@ TAIL_LINES = 20
 MARKS = (":job_id:", ":actor_name:", ":task_name:")
 GONE_S, KILL_S = 10.0, 2.0
 REACH_S = 5.0
-"""How long a node may take to start the task that looks there, beside what the task itself may take."""
+"""How long a node may take to start the task that looks there."""
 
 
 def tail_of(path: str) -> list[str]:
@@ -31,9 +31,10 @@ def end_all(lives: Sequence[tuple[int, int]]) -> bool:
     return not process.wait_gone(left, GONE_S - KILL_S)
 
 
-def on_nodes(call: Callable[[Any], Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+def on_nodes(call: Callable[[Any], Any], asked: Mapping[str, Any], longest_s: float = 0.0) -> dict[str, Any]:
     """Return what ``call(asked[node])`` returns on each node, by Ray's id; a node that does not answer is left out.
 
+    ``longest_s`` is how long the call itself may take.
     On this node it is a plain call, elsewhere a task that takes no CPU.
     """
     here = str(ray.get_runtime_context().get_node_id())
@@ -44,7 +45,9 @@ def on_nodes(call: Callable[[Any], Any], asked: Mapping[str, Any]) -> dict[str, 
         if node != here
     }
     answers = {here: call(asked[here])} if here in asked else {}
-    ready, late = ray.wait(list(refs.values()), num_returns=len(refs), timeout=REACH_S + GONE_S) if refs else ([], [])
+    ready, late = (
+        ray.wait(list(refs.values()), num_returns=len(refs), timeout=REACH_S + longest_s) if refs else ([], [])
+    )
     for ref in late:
         ray.cancel(ref, force=True)
     for node, ref in refs.items():

@@ -88,6 +88,20 @@ def second_life(kind):
     return conn.generation, conn.process_index, os.environ["ERAY_GENERATION"]
 
 
+def shows_devices():
+    conn = eray.connect()
+    visible = os.environ["CUDA_VISIBLE_DEVICES"]
+    about = {"index": conn.process_index, "node": conn.node.name, "visible": visible}
+    return about | {"ids": conn.local_device_ids, "rule": conn.device_rule}
+
+
+def on_what_is_left(path):
+    conn = eray.connect()
+    if conn.generation == 1:
+        waits_to_be_killed(path)
+    return conn.generation, conn.process_index, conn.process_count, conn.node.name
+
+
 def launches_itself():
     try:
         eray.launch(large)
@@ -230,6 +244,16 @@ def one_after_another(count):
         "groups": groups(),
         "worlds": [str(world.phase) for world in worlds],
     }
+
+
+def gpus():
+    own = {"env_vars": {"JAX_PLATFORMS": "cpu"}}
+    return eray.launch(shows_devices, processes_per_node=2, runtime_env=own, timeout_s=60)
+
+
+def loses_a_node():
+    share = {"cpus_per_process": 1, "devices_per_process": 0}
+    return eray.launch(on_what_is_left, (f"{os.getcwd()}/pid",), processes=2, max_restarts=1, timeout_s=60, **share)
 
 
 def interrupted():
