@@ -4,6 +4,7 @@ import os
 import secrets
 import socket
 import sys
+import threading
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NAME_BYTES = 4
+_attaching = threading.Lock()
 FORCED_CPU_DEVICES = "--xla_force_host_platform_device_count"
 
 
@@ -140,14 +142,15 @@ def _attach(environ: MutableMapping[str, str]) -> None:
     from eray._ray.attach import current_address
 
     site = read_site(environ)
-    if current_address() is None and not environ.get("RAY_ADDRESS") and find_node_file(site) is None:
-        mode = site.slurm.mode
-        if mode in (Mode.NONE, Mode.SINGLE, *SHELLS):
-            check_lone_process(site.slurm, socket.gethostname())
-            from eray._local_cluster import start_local
+    with _attaching:
+        if current_address() is None and not environ.get("RAY_ADDRESS") and find_node_file(site) is None:
+            mode = site.slurm.mode
+            if mode in (Mode.NONE, Mode.SINGLE, *SHELLS):
+                check_lone_process(site.slurm, socket.gethostname())
+                from eray._local_cluster import start_local
 
-            start_local(site, environ)
-    attach()
+                start_local(site, environ)
+        attach()
 
 
 def _require_driver(settings: Settings) -> None:

@@ -20,7 +20,7 @@ PAUSE_S = 2.0
 """How long an idle actor is left alone."""
 JOIN_S = 600.0
 """How long one may take to be seated: the world's earlier life has to end first."""
-LAUNCHER_S = 20.0
+LAUNCHER_S = 10.0
 """How long a launcher may take to tell of all its processes when the first of them is gone."""
 
 

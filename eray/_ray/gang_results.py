@@ -27,6 +27,7 @@ class Collecting:
         self._world, self._generation = world, generation
         self._waiting, self._errors = dict(refs), dict[int, BaseException]()
         self._results: dict[int, Any] = {}
+        self._culprit: int | None = None
 
     def results(self) -> list[Any]:
         """Return what each process returned, by process_index.
@@ -51,9 +52,8 @@ class Collecting:
         return [self._results[index] for index in range(len(self._members))]
 
     def unfinished(self) -> Iterator[tuple[int, str]]:
-        """Yield those that did not come to a good end, with how they ended."""
-        for member in self._members.values():
-            index = member.process_index
+        """Yield those that did not come to a good end, with how they ended; the one that failed first is the first."""
+        for index in sorted(range(len(self._members)), key=lambda index: (index != self._culprit, index)):
             if index not in self._results:
                 yield index, end_words(self._errors[index]) if index in self._errors else STOPPED
 
@@ -69,7 +69,7 @@ class Collecting:
         seen = next(iter(self._errors), None)
         self._news.refresh()
         told = self._news.failure
-        first = seen if told is None else told[1]
+        self._culprit = first = seen if told is None else told[1]
         late = [ref for ref, member in self._waiting.items() if member.process_index == first]
         if late:
             ray.wait(late, timeout=CULPRIT_S)

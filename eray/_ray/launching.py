@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eray._core.gang_layout import Ask, Room, Seat, ask_again, eligible, seats
+from eray._core.gang_layout import NAMED_NODES, Ask, Room, Seat, ask_again, eligible, seats
 from eray._core.lives import Await, GiveUp, Instruction, Lives, Rule, Start
 from eray._core.timing import Backoff, Deadline
 from eray._io import clock
@@ -36,6 +36,7 @@ class Launching:
         self._client, self._world, self._ask, self._program, self._rule = client, world, ask, program, rule
         self._timeout_s, self._say = timeout_s, say
         self._lives = Lives(rule)
+        self._names: dict[int, str] = {}
 
     def results(self) -> list[Any]:
         """Run the world to its end, and return what its processes returned, by process_index.
@@ -84,16 +85,19 @@ class Launching:
             self._lives, more = self._lives.stopped(rank)
             told += more
         start = self._started(told, failure)
+        nodes = ", ".join(self._names.get(rank, str(rank)) for rank in sorted(start.nodes)[:NAMED_NODES])
         left = self._rule.max_restarts - self._lives.used
         self._say(
-            f"world {self._world!r} is started again as generation {start.generation} on nodes "
-            f"{', '.join(map(str, sorted(start.nodes)))}, {left} restarts are left: {failure.cause}"
+            f"world {self._world!r} is started again as generation {start.generation} on {nodes}, "
+            f"restarts left: {left}; {failure.cause.splitlines()[0]}"
         )
         return start
 
     def _see_nodes(self, lost: frozenset[int] = frozenset()) -> tuple[Instruction, ...]:
         """Compare the nodes that live with those that were there."""
-        living = {room.node_rank for room in eligible(self._ask, read_rooms(self._client))} - lost
+        rooms = eligible(self._ask, read_rooms(self._client))
+        self._names |= {room.node_rank: room.name for room in rooms}
+        living = {room.node_rank for room in rooms} - lost
         told: tuple[Instruction, ...] = ()
         for rank in sorted(self._lives.there - living):
             self._lives, more = self._lives.node_lost(rank)

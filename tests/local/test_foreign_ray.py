@@ -20,7 +20,7 @@ def test_actors_join_a_world_and_its_next_life(laptop: Laptop, plain_ray: str) -
         [{"index": [i, i], "count": [2, 2], "devices": 4, "generation": [life, life], "node": True} for i in range(2)]
         for life in (1, 2)
     ]
-    assert "[('w', 'closed')]" in result.stdout
+    assert "('w', 'closed')" in result.stdout
 
 
 def test_actors_hear_of_a_preemption_and_save_together(laptop: Laptop, plain_ray: str) -> None:

@@ -1,13 +1,15 @@
 """Functions as processes of worlds, on one cluster of `eray up`; each test is a driver of its own."""
 
-import json
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import Running
-from laptop import EXAMPLES, Laptop, await_text, until
+from laptop import EXAMPLES, Laptop, await_text, result_of, until
+
+from eray._io import process
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
@@ -44,7 +46,7 @@ def run(start: Callable[..., Running], laptop: Laptop) -> Launch:
         result = start(*words).wait(timeout_s).check()
         for file in (laptop.root / "work").iterdir():
             file.unlink()
-        return json.loads(result.stdout.splitlines()[-1])
+        return result_of(result)
 
     return scenario
 
@@ -70,11 +72,10 @@ def test_launch_raises_what_the_program_raised(run: Launch) -> None:
     assert "as_instanceof_cause" not in raised["trace"], "frames in which it arrived"
     assert "RuntimeError" in found["exit"]["types"]
     assert "the program exits with 3" in found["exit"]["text"]
-    assert found["exit 0"] == [None]
+    assert found["exit_0"] == [None]
     assert "ResultError" in found["result"]["types"]
     assert "process 0 returned lock, which cannot be sent to the driver" in found["result"]["text"]
-    assert "Odd" in found["odd"]["text"]
-    assert "isn't serializable" in found["odd"]["text"]
+    assert "raise Odd\nOdd: odd" in found["odd"]["text"], "its class cannot be had, but its words can"
 
 
 def test_killed_process_ends_its_world_at_once(run: Launch) -> None:
@@ -96,6 +97,7 @@ def test_world_is_started_again_as_the_next_generation(run: Launch) -> None:
     assert (restart["generation"], restart["process_index"]) == (1, 1)
     assert "UsageError" in found["usage"]["types"]
     assert "generation 1" in found["usage"]["notes"]
+    assert "the world is not started again: 1 of the 2 nodes that it needs are left" in found["awaits"]["notes"]
 
 
 def test_what_cannot_be_placed_or_sent_is_said(run: Launch) -> None:
@@ -103,7 +105,7 @@ def test_what_cannot_be_placed_or_sent_is_said(run: Launch) -> None:
     assert "PlacementError" in found["too much"]["types"]
     assert found["too much"]["took_s"] < 5
     assert "the cluster cannot hold processes with 1000 CPUs each, 1 on each node: " in found["too much"]["text"]
-    assert "no room for processes with 0.5 CPUs each, 1 in all within 1.5 s: " in found["held"]["text"]
+    assert "no room for processes with 0.25 CPUs each, 1 in all within 1.5 s: " in found["held"]["text"]
     assert " has 0 of " in found["held"]["text"]
     assert "fn of type function cannot be sent" in found["pickle"]["text"]
     assert "args[0] of type lock cannot be sent" in found["argument"]["text"]
@@ -132,10 +134,23 @@ def test_interrupt_ends_the_processes(start: Callable[..., Running], laptop: Lap
     until(lambda: all(file.exists() for file in files) or None, 60, lambda: f"both processes:\n{driver.output}")
     pids = [int(file.read_text()) for file in files]
     driver.interrupt()
-    assert json.loads(driver.wait(20).check().stdout.splitlines()[-1]) == {"groups": []}
-    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+    assert result_of(driver.wait(20).check()) == {"groups": []}
+    assert [pid for pid in pids if process.is_alive(pid)] == []
     for file in files:
         file.unlink()
+
+
+@pytest.mark.full
+def test_killed_driver_takes_its_world_with_it(start: Callable[..., Running], laptop: Laptop) -> None:
+    driver = start("interrupted")
+    files = [laptop.root / "work" / f"pid.{index}" for index in range(2)]
+    until(lambda: all(file.exists() for file in files) or None, 60, lambda: f"both processes:\n{driver.output}")
+    pids = [int(file.read_text()) for file in files]
+    driver.signal(signal.SIGKILL)
+    until(lambda: not any(process.is_alive(pid) for pid in pids) or None, 5.0, "the end of the processes")
+    for file in files:
+        file.unlink()
+    assert result_of(start("last_world").wait(60).check()) == ["failed", "dead", "dead"]
 
 
 def test_example_runs_alone_with_a_ray_of_its_own(laptop: Laptop) -> None:

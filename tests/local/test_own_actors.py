@@ -1,11 +1,10 @@
 """Worlds whose processes are the user's own actors, or Ray Train's workers, on a Ray that eray did not start."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from laptop import PLAIN_RAY, Laptop
+from laptop import PLAIN_RAY, Laptop, result_of
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
@@ -15,7 +14,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 @pytest.mark.parametrize("state", ["busy", "idle"])
 def test_death_of_an_actor_is_known_and_heard_within_5_s(laptop: Laptop, plain_ray: str, state: str) -> None:
     program = laptop.python(PROGRAMS / "watched_actors.py", state, **PLAIN_RAY, RAY_ADDRESS=plain_ray)
-    found = json.loads(program.wait(60).check().stdout.splitlines()[-1])
+    found = result_of(program.wait(60).check())
     assert found["failure"].startswith("process 1 on ")
     assert f"its actor's process (pid {found['pid']}) is gone" in found["failure"]
     assert found["known_s"] < 5

@@ -1,4 +1,4 @@
-"""A driver that launches worlds; the scenario's name is its argument, and what came of it is printed as JSON.
+"""A driver that launches worlds. The scenario's name is its argument; what came of it is printed after ``result:``.
 
 Ray pickles what stands here by value, since it is the main program.
 """
@@ -11,12 +11,14 @@ import sys
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import eray
+from eray._io import process
 from eray.errors import UsageError
 
-PAIR = {"processes": 2, "cpus_per_process": 0.5}
-ONE = {"processes": 1, "cpus_per_process": 0.5}
+PAIR = {"processes": 2, "cpus_per_process": 0.25}
+ONE = {"processes": 1, "cpus_per_process": 0.25}
 
 
 def describe(first, *, second):
@@ -91,7 +93,7 @@ def second_life(kind):
 def shows_devices():
     conn = eray.connect()
     visible = os.environ["CUDA_VISIBLE_DEVICES"]
-    about = {"index": conn.process_index, "node": conn.node.name, "visible": visible}
+    about = {"index": conn.process_index, "node_rank": conn.node.node_rank, "visible": visible}
     return about | {"ids": conn.local_device_ids, "rule": conn.device_rule}
 
 
@@ -99,7 +101,7 @@ def on_what_is_left(path):
     conn = eray.connect()
     if conn.generation == 1:
         waits_to_be_killed(path)
-    return conn.generation, conn.process_index, conn.process_count, conn.node.name
+    return conn.generation, conn.process_index, conn.process_count, conn.node.node_rank
 
 
 def launches_itself():
@@ -137,7 +139,7 @@ def failure(call, *args, **kwargs):
 
 
 def gone(pid):
-    return not os.path.exists(f"/proc/{pid}")
+    return not process.is_alive(pid)  # Ray may not have reaped it yet
 
 
 def groups():
@@ -155,14 +157,24 @@ def results():
     return {"said": said, "sum": int(eray.launch(large, **ONE)[0].sum()), "gone": [gone(each["pid"]) for each in said]}
 
 
+def at_once(**calls):
+    """Return what the calls return, made in threads of their own."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        futures = {name: pool.submit(*call) for name, call in calls.items()}
+        return {name: future.result() for name, future in futures.items()}
+
+
 def failures():
-    return {
-        "raised": failure(eray.launch, raises, (1,), **PAIR),
-        "exit": failure(eray.launch, exits, (3,), **ONE),
-        "exit 0": eray.launch(exits, (0,), **ONE),
-        "result": failure(eray.launch, returns_a_lock, **ONE),
-        "odd": failure(eray.launch, raises_odd, **ONE),
-    }
+    def failing(fn, *args, **options):
+        return failure(eray.launch, fn, args, **options)
+
+    return at_once(
+        raised=(lambda: failing(raises, 1, **PAIR),),
+        exit=(lambda: failing(exits, 3, **ONE),),
+        exit_0=(lambda: eray.launch(exits, (0,), **ONE),),
+        result=(lambda: failing(returns_a_lock, **ONE),),
+        odd=(lambda: failing(raises_odd, **ONE),),
+    )
 
 
 def killed():
@@ -180,17 +192,21 @@ def killed():
     threading.Thread(target=kill).start()
     found = failure(eray.launch, waits_to_be_killed, (path,), **PAIR)
     after_s = time.monotonic() - killed_at[0]
-    (world,) = eray.attach().topology().worlds
-    states = [process.state for process in world.processes]
+    world = eray.attach().topology().worlds[-1]
+    states = [each.state for each in world.processes]
     left = {"gone": [gone(pid) for pid in pids.values()], "groups": groups(), "states": states}
     return {"error": found, "pid": pids[1], "after_s": after_s, "cause": world.failure} | left
 
 
 def restarts():
-    said = eray.launch(second_life, ("killed",), max_restarts=1, world="train", **PAIR)
+    eray.attach()
+    found = at_once(
+        said=(lambda: eray.launch(second_life, ("killed",), max_restarts=1, world="train", **PAIR),),
+        usage=(lambda: failure(eray.launch, second_life, ("usage",), max_restarts=1, **PAIR),),
+        awaits=(lambda: failure(eray.launch, exits, (1,), max_restarts=1, min_nodes=2, timeout_s=10, **ONE),),
+    )
     world = eray.attach().topology().world("train")
-    usage = failure(eray.launch, second_life, ("usage",), max_restarts=1, **PAIR)
-    return {"said": said, "restarts": [each.model_dump() for each in world.restarts], "usage": usage}
+    return found | {"restarts": [each.model_dump() for each in world.restarts]}
 
 
 def placement():
@@ -215,18 +231,12 @@ def placement():
 
 
 def side_by_side():
-    here, worlds = os.getcwd(), {}
+    here = os.getcwd()
 
     def one(name, other):
-        worlds[name] = eray.launch(meets, (f"{here}/{name}", f"{here}/{other}"), world=name, **ONE)
+        return eray.launch(meets, (f"{here}/{name}", f"{here}/{other}"), world=name, **ONE)
 
-    threads = [threading.Thread(target=one, args=names) for names in (("a", "b"), ("b", "a"))]
-    eray.attach()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return worlds
+    return at_once(a=(one, "a", "b"), b=(one, "b", "a"))
 
 
 def one_after_another(count):
@@ -256,6 +266,16 @@ def loses_a_node():
     return eray.launch(on_what_is_left, (f"{os.getcwd()}/pid",), processes=2, max_restarts=1, timeout_s=60, **share)
 
 
+def last_world():
+    """Wait until the coordinator has given up the world of a driver that is gone."""
+    deadline = time.monotonic() + 30
+    while True:
+        world = eray.attach().topology().worlds[-1]
+        if {each.state for each in world.processes} == {"dead"} or time.monotonic() > deadline:
+            return [str(world.phase), *(each.state for each in world.processes)]
+        time.sleep(0.2)
+
+
 def interrupted():
     try:
         eray.launch(waits_to_be_killed, (f"{os.getcwd()}/pid",), **PAIR)
@@ -265,4 +285,4 @@ def interrupted():
 
 if __name__ == "__main__":
     scenario, *words = sys.argv[1:]
-    print(json.dumps(globals()[scenario](*words)), flush=True)
+    print("result:", json.dumps(globals()[scenario](*words)), flush=True)

@@ -3,7 +3,7 @@
 import os
 
 import ray.train
-from ray.train.data_parallel_trainer import DataParallelTrainer
+from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
 import eray
 

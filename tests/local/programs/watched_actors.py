@@ -39,7 +39,8 @@ def main(busy):
     known_s = until(lambda: cluster.topology().world("own").failure, "the coordinator hears nothing")
     heard_s = until(lambda: not os.path.exists(f"/proc/{pids[0]}"), "the other process hears nothing")
     failure = cluster.topology().world("own").failure
-    print(json.dumps({"known_s": known_s, "heard_s": known_s + heard_s, "failure": failure, "pid": pids[1]}))
+    found = {"known_s": known_s, "heard_s": known_s + heard_s, "failure": failure, "pid": pids[1]}
+    print("result:", json.dumps(found), flush=True)
     del calls
 
 
