@@ -98,19 +98,32 @@ def _access(site: Site) -> dict[str, Any]:
 
 
 def _node_file(site: Site) -> dict[str, Any]:
-    settings, job = site.settings, site.slurm.job
-    directories = []
-    if job is None and (alone := the_only_one([access for access in living(site) if access.job is None])) is not None:
-        return asdict(alone)
-    if job is not None:
-        keys = [naming.cluster_key(job.id, job.step)] if job.step else []
-        keys.append(naming.cluster_key(job.id, None))
-        directories = [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]
-    for directory in directories:
-        about = files.read_json(os.path.join(directory, NODE_FILE))
-        if about is not None:
-            return about
+    about = find_node_file(site)
+    if about is not None:
+        return about
+    directories = _directories(site)
     looked = f"no cluster's file in {', '.join(directories)}" if directories else "no cluster in the environment"
     raise RayAttachError(
         socket.gethostname(), looked, "start one by `eray up` or `eray run`, or set RAY_ADDRESS to its host:port"
     )
+
+
+def find_node_file(site: Site) -> dict[str, Any] | None:
+    """Return what this node's supervisor says of how Ray is reached: the step's, the job's, or `eray up` here."""
+    if site.slurm.job is None:
+        alone = the_only_one([access for access in living(site) if access.job is None])
+        return None if alone is None else asdict(alone)
+    for directory in _directories(site):
+        about = files.read_json(os.path.join(directory, NODE_FILE))
+        if about is not None:
+            return about
+    return None
+
+
+def _directories(site: Site) -> list[str]:
+    settings, job = site.settings, site.slurm.job
+    if job is None:
+        return []
+    keys = [naming.cluster_key(job.id, job.step)] if job.step else []
+    keys.append(naming.cluster_key(job.id, None))
+    return [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]

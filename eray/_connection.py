@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REPORT_S = 5.0
-ECHO_S = 2.0
+REPORT_S, ECHO_S = 5.0, 2.0
 """How long process 0, which serves JAX, waits until the others have heard of its failure."""
 
 
@@ -155,6 +154,11 @@ class Connection:
                 if self._link is not None:
                     self._link.leave_failed(f"{about.name}: {cause}", WorldFailedError.exit_code)
 
+    def resign(self, cause: str) -> None:
+        """Report that this process failed, and do no more: the launcher that hears of it ends all processes."""
+        if self._begin_close() and self._failure is None:
+            self._report("failed", cause)
+
     def __enter__(self) -> "Connection":
         return self
 
@@ -167,11 +171,7 @@ class Connection:
             self.fail(describe(error))
 
     def __repr__(self) -> str:
-        about = self._about
-        return (
-            f"<eray.Connection process {about.process_index} of {about.process_count} in world {about.world!r} "
-            f"generation {about.generation} on {about.node.get('name')}>"
-        )
+        return f"<eray.Connection {self._about.words}>"
 
     def on_failed(self, cause: str, code: int, *, said: bool = False) -> None:
         """Take the news that the world or the cluster failed: end this process, or mark it where it is alone.

@@ -105,6 +105,7 @@ class Join:
 
     def _take_part(self, identity: Identity, access: Access) -> Connection:
         from eray._ray import attach
+        from eray._ray.actor_watch import watch_own_actor
         from eray._ray.client import CoordinatorClient, find_coordinator
 
         handle = find_coordinator()
@@ -116,9 +117,10 @@ class Join:
         if self._jax is not None:
             self._jax.load()  # before the others wait for this process in JAX, which aborts at its own timeout
         deadline = Deadline.after(self._join_timeout_s, now=clock.monotonic())
-        answer = client.join(
-            join_request(self._site, identity, access.node, access.place), timeout_s=self._join_timeout_s, progress=say
-        )
+        request = join_request(self._site, identity, access.node, access.place)
+        if access.link is None:
+            watch_own_actor(handle, request)
+        answer = client.join(request, timeout_s=self._join_timeout_s, progress=say)
         if access.link is not None:
             member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
             access.link.send({"type": "member", **member})

@@ -41,7 +41,8 @@ class NodeSpec:
     ``tasks`` (they serve processes that call connect(), and leave after the last). ``node_rank`` 0 is the head.
     ``alias`` is the node's address where Slurm itself gave one (cloud nodes). ``shared_run_dir`` is where the
     supervisor of the job's own cluster would be, for a step that may use it. ``preemption_signals`` are the names,
-    such as USR1, of the signals that only warn.
+    such as USR1, of the signals that only warn. ``log_monitor`` has Ray pass its workers' output to their drivers, as
+    it does with a dashboard.
     """
 
     purpose: str
@@ -74,6 +75,7 @@ class NodeSpec:
     node_timeout_s: float
     world: WorldSpec | None = None
     shared_run_dir: str | None = None
+    log_monitor: bool = False
     preemption_signals: tuple[str, ...] = ()
 
     def to_json(self) -> str:

@@ -37,7 +37,7 @@ def start_command(
     argv += [
         f"--node-ip-address={address}",
         f"--temp-dir={spec.ray_dir}",
-        f"--include-log-monitor={str(spec.dashboard).lower()}",
+        f"--include-log-monitor={str(spec.dashboard or spec.log_monitor).lower()}",
         "--dashboard-agent-listen-port=0",
         "--min-worker-port=0",
         "--max-worker-port=0",

@@ -15,6 +15,7 @@ from eray._core.rendezvous import State
 from eray._core.topology import Node
 from eray._core.world import JoinRequest, Stage
 from eray._io import clock
+from eray._ray.actor_watch import ActorWatch
 from eray._ray.record import LONGEST_WAIT_S, Record
 from eray.errors import UsageError
 
@@ -26,6 +27,7 @@ class Coordinator:
 
     def __init__(self, snapshot_path: str | None = None, job: dict[str, Any] | None = None) -> None:
         self._record = Record(snapshot_path, job)
+        self._actors = ActorWatch(self._record)
 
     async def ping(self) -> Answer:
         """Return that the coordinator lives, and which life it is."""
@@ -88,6 +90,15 @@ class Coordinator:
             return True
 
         return await self._record.serve(event, answer, str(request.get("world")), wait_s, waits)
+
+    async def watch_actor(self, request: JSON, actor: Any) -> Answer:
+        """Watch the ``actor`` that joins by this request: its death is told to the world. A launched world's tell more.
+
+        ``actor`` is Ray's handle, the one thing here that is no JSON.
+        """
+        asked = JoinRequest.model_validate(request)
+        self._actors.watch(asked, actor)
+        return self._record.sealed({})
 
     async def publish(self, world: str, generation: int, process_index: int, address: str) -> Answer:
         """Take the address of JAX's coordination service from process 0."""

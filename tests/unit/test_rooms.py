@@ -25,6 +25,7 @@ WIRING = {
     "_join",
     "_exit_hooks",
     "_facts",
+    "_local_cluster",
     "_beside",
 }  # between the doors and the rooms
 MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
@@ -120,7 +121,7 @@ def test_module_keeps_to_its_room(module: Path) -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=relative)
 def test_module_is_short(module: Path) -> None:
-    most = 400 if module.name == "errors.py" else 250  # the tree of errors is one table
+    most = 450 if module.name == "errors.py" else 250  # the tree of errors is one table
     assert len(module.read_text().splitlines()) <= most
 
 

@@ -1,0 +1,31 @@
+"""Ray Train's workers are the processes of a world."""
+
+import os
+
+import ray.train
+from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+import eray
+
+
+def train(config):
+    context = ray.train.get_context()
+    place = {"process_count": context.get_world_size(), "process_index": context.get_world_rank()}
+    with eray.connect(world="trained", **place) as conn:
+        import jax
+        from jax.experimental import multihost_utils
+
+        gathered = multihost_utils.process_allgather(jax.numpy.array([conn.process_index + config["first"]]))
+        ray.train.report({"gathered": gathered.ravel().tolist(), "count": jax.process_count()})
+
+
+if __name__ == "__main__":
+    cluster = eray.attach()
+    trainer = DataParallelTrainer(
+        train,
+        train_loop_config={"first": 10},
+        scaling_config=ray.train.ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5}),
+        run_config=ray.train.RunConfig(name="run", storage_path=os.environ["STORAGE"]),
+    )
+    result = trainer.fit()
+    print(result.metrics["gathered"], result.metrics["count"], cluster.topology().world("trained").phase)
