@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_S = 15.0
 """How long a stopped job may take to end: Ray kills it after three seconds."""
+QUIET_S = 10.0
+"""How often it is seen whether the job still runs: a dashboard whose agent hangs would not tell."""
 PAUSES = Backoff(first_s=0.2, limit_s=5.0)
 RAYS_OWN = re.compile(r"^\S+ \S+\tINFO job_manager\.py:\d+ -- Runtime env is setting up\.\n", re.MULTILINE)
 """What Ray puts into the output of the program, beside a heading with its command."""
@@ -67,6 +69,7 @@ class _Submission:
         here = "" if directory else f"cd {shlex.quote(os.getcwd())} && "
         self._entrypoint = f"{here}exec env RAY_ADDRESS={access.gcs_address} {self._command}"
         self._received: list[int] = []
+        self._seen = 0
 
     async def run(self, *, wait: bool) -> int:
         from eray._ray.jobs import Jobs
@@ -120,20 +123,42 @@ class _Submission:
         await self._submit(jobs)
         submitted.set()
         say(f"Ray Job {self._id} runs on {self._access}")
-        seen, attempt = 0, 0
-        heading = f"Running entrypoint for job {self._id}: {self._entrypoint}\n"
+        attempt = 0
         while True:
-            skip = seen
-            async for text in jobs.output(self._id):
-                new, skip = text[skip:], max(skip - len(text), 0)
-                seen, attempt = seen + len(new), 0 if new else attempt
-                sys.stdout.write(RAYS_OWN.sub("", new).replace(heading, "", 1))
-                sys.stdout.flush()
-            job = await jobs.job(self._id)
+            seen, reading = self._seen, asyncio.create_task(self._read(jobs))
+            try:
+                job = await self._watch(jobs, reading)
+            finally:
+                reading.cancel()
             if job.has_ended:
                 return job
+            attempt = attempt + 1 if self._seen == seen else 0
             await asyncio.sleep(PAUSES.pause_s(attempt))
-            attempt += 1
+
+    async def _read(self, jobs: "Jobs") -> None:
+        """Print the job's output as it comes; after a broken connection only what is new."""
+        skip = self._seen
+        heading = f"Running entrypoint for job {self._id}: {self._entrypoint}\n"
+        async for text in jobs.output(self._id):
+            new, skip = text[skip:], max(skip - len(text), 0)
+            self._seen += len(new)
+            sys.stdout.write(RAYS_OWN.sub("", new).replace(heading, "", 1))
+            sys.stdout.flush()
+
+    async def _watch(self, jobs: "Jobs", reading: "asyncio.Task[None]") -> "Job":
+        """Return the job when its output ends, or when it has ended and no more output comes."""
+        ended = None
+        while True:
+            seen = self._seen
+            await asyncio.wait({reading}, timeout=QUIET_S)
+            if reading.done():
+                reading.result()
+                return await jobs.job(self._id)
+            if ended is not None and self._seen == seen:
+                say(f"Ray does not send all of its output; the rest is in job-driver-{self._id}.log (`eray logs`)")
+                return ended
+            job = await jobs.job(self._id)
+            ended = job if job.has_ended else None
 
     async def _stop(self, jobs: "Jobs", following: "asyncio.Task[Job]", submitted: asyncio.Event) -> None:
         """Stop the job, also one that is being submitted, and see it end."""

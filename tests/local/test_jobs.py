@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,6 +16,7 @@ from laptop import EXAMPLES, Laptop, await_text, until
 from test_faults import step_of_one
 
 from eray._core import naming
+from eray._io import process
 from eray._io.interfaces import local_addresses
 from eray._io.secret import ensure_secret
 
@@ -195,6 +197,41 @@ def test_two_clusters_take_no_job_of_each_other(cluster: Cluster) -> None:
     assert f"on this machine runs {cluster.key}; start one by `eray up`" in gone.stderr
 
 
+@pytest.mark.full
+def test_daemons_that_hang_hold_nobody_up(laptop: Laptop) -> None:
+    up = laptop.eray("up")
+    await_text(up, "export RAY_API_SERVER_ADDRESS=")
+    words = ["submit", "--", "python", "-c"]
+    ends = laptop.eray(*words, "import time; print('it runs'); time.sleep(3); print('it ends')")
+    await_text(ends, "it runs")
+    with stopped(laptop, "DashboardAgent"):
+        result = ends.wait(40)
+    assert result.returncode == 0, result.output
+    assert "Ray does not send all of its output; the rest is in job-driver-eray-" in result.stderr
+    stays = laptop.eray(*words, STAYS)
+    await_text(stays, "it runs")
+    with stopped(laptop, "dashboard/dashboard.py", "ray-dashboard-"):
+        result = stays.wait(40)
+        assert result.returncode == 4, result.output
+        assert " did not answer within 15 s" in result.stderr
+    up.signal(signal.SIGTERM)
+    assert up.wait(15).returncode == 143
+
+
+@contextmanager
+def stopped(place: Laptop, *words: str) -> Iterator[None]:
+    """Stop the processes whose command line has one of ``words``, as a machine out of memory does."""
+    lives = [process.identity(pid) for pid, line in place.processes().items() if any(word in line for word in words)]
+    assert lives
+    for life in lives:
+        process.kill(life, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for life in lives:
+            process.kill(life, signal.SIGCONT)
+
+
 def reachable_interface() -> str:
     """Return an interface of this machine that others may reach."""
     found = (each for each in local_addresses() if not ip_address(each.address).is_loopback)
@@ -216,10 +253,11 @@ def test_login_node_derives_the_token_and_tells_a_cluster_that_is_gone(laptop: L
     exports = exports_of(laptop.eray("env", "--job", job, **elsewhere).wait().check().stdout)
     assert exports["RAY_ADDRESS"] == on_a_node["RAY_ADDRESS"]
     assert exports["RAY_AUTH_TOKEN"] == Path(on_a_node["RAY_AUTH_TOKEN_PATH"]).read_text()
-    plain = laptop.start([RAY, "job", "submit", "--", "python", "-c", WHERE], **elsewhere, **exports).wait().check()
-    assert f"at {exports['RAY_ADDRESS'].rpartition(':')[2]} " in plain.stdout
     submit = ["submit", "--job", job, "--", "python", "-c", "print('hello')"]
-    assert laptop.eray(*submit, **elsewhere).wait().check().stdout == "hello\n"
+    own = laptop.eray(*submit, **elsewhere)
+    plain = laptop.start([RAY, "job", "submit", "--", "python", "-c", WHERE], **elsewhere, **exports)
+    assert own.wait().check().stdout == "hello\n"
+    assert f"at {exports['RAY_ADDRESS'].rpartition(':')[2]} " in plain.wait().check().stdout
     assert [path for path in home.rglob("*") if path.is_file() and exports["RAY_AUTH_TOKEN"] in path.read_text()] == []
 
     (home / "secret").rename(home / "kept")
