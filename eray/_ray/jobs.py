@@ -21,7 +21,6 @@ from eray.errors import ClusterLostError, RayAttachError, UsageError
 ASK_S = 15.0
 SUBMIT_S = 60.0
 SEND_S = 600.0
-HEARTBEAT_S = 10.0
 ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 COMMAND = "eray-command"
 """The metadata that holds the command as the user wrote it."""
@@ -68,7 +67,8 @@ class Jobs:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(headers=self._headers, trust_env=False)
+        no_limit = aiohttp.ClientTimeout(total=None)  # each question has its own; output comes for days
+        self._session = aiohttp.ClientSession(headers=self._headers, trust_env=False, timeout=no_limit)
         return self
 
     async def __aexit__(
@@ -132,11 +132,14 @@ class Jobs:
         await self._ask("POST", f"/api/jobs/{job_id}/stop")
 
     async def output(self, job_id: str) -> AsyncIterator[str]:
-        """Yield what a job printed and prints, from its beginning, until it ends or the connection does."""
+        """Yield what a job printed and prints, from its beginning, until it ends or the connection does.
+
+        Whoever reads must ask for the job now and then: the dashboard answers no heartbeat here (Ray 2.60).
+        """
         assert self._session is not None
         try:
             socket = await asyncio.wait_for(
-                self._session.ws_connect(f"{self._url}/api/jobs/{job_id}/logs/tail", heartbeat=HEARTBEAT_S), self._ask_s
+                self._session.ws_connect(f"{self._url}/api/jobs/{job_id}/logs/tail", max_msg_size=0), self._ask_s
             )
         except (aiohttp.ClientError, OSError, TimeoutError):
             return  # whoever follows asks for the job next, and hears why
