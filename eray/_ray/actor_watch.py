@@ -16,8 +16,8 @@ from eray._core import events
 from eray._core.world import JoinRequest, WorldState
 from eray._ray.record import Record
 
-PAUSE_S = 2.0
-"""How long an idle actor is left alone."""
+PAUSE_S, LONGEST_PAUSE_S, AT_EASE = 1.0, 4.0, 250
+"""How long an idle actor is left alone: longer where more than ``AT_EASE`` are watched, so that the cost stays small."""
 JOIN_S = 600.0
 """How long one may take to be seated: the world's earlier life has to end first."""
 LAUNCHER_S = 10.0
@@ -80,7 +80,7 @@ class ActorWatch:
                 pass  # it restarts, or the network does
             except ray.exceptions.RayActorError:
                 return
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(min(LONGEST_PAUSE_S, max(PAUSE_S, len(self._tasks) / AT_EASE)))
             joined = joined or self._world_of(request) is not None or loop.time() > until
 
     def _world_of(self, request: JoinRequest) -> WorldState | None:
