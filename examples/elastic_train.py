@@ -80,7 +80,12 @@ def train(conn: eray.Connection, options: argparse.Namespace) -> None:
             time.sleep(options.seconds_per_step)
             if conn.process_index == 0:
                 print(f"step {step} loss {loss:.5f}", flush=True)
-            checkpoints.save(step, args=ocp.args.StandardSave(params))
+            is_last = conn.should_save(step)  # Slurm has warned: the same step in all processes
+            checkpoints.save(step, args=ocp.args.StandardSave(params), force=is_last)
+            if is_last:
+                checkpoints.wait_until_finished()
+                print(f"process {conn.process_index} saved step {step} before the job ends", flush=True)
+                return
             if conn.generation == 1 and step == options.lose_at:
                 checkpoints.wait_until_finished()
                 lose_the_last(conn)

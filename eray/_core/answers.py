@@ -4,7 +4,8 @@
 ``NAMED`` processes, ``missing_count`` counts them all.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from eray._core.rendezvous import State
@@ -78,7 +79,7 @@ def barrier_answer(state: State, world: str, generation: int, process_index: int
     if barrier is None or barrier.done >= sequence:
         # None: finished and forgotten, or never entered because the world had failed.
         return _with_failure(found, {"done": barrier is not None or found.failure is None}, [], 0)
-    missing = _first(found, lambda index: index not in barrier.arrived)
+    missing = _first(found, (index for index in range(found.process_count) if index not in barrier.arrived))
     return _with_failure(found, {"done": False}, missing, found.process_count - len(barrier.arrived))
 
 
@@ -91,7 +92,7 @@ def saving_answer(state: State, world: str, generation: int, process_index: int)
     saving, count = found.saving, found.process_count
     agreed = saving.is_agreed(count)
     off = not agreed and saving.is_off(_left(found))
-    missing = [] if agreed else _first(found, lambda index: index not in saving.heard)
+    missing = [] if agreed else _first(found, (index for index in range(count) if index not in saving.heard))
     answer = {"done": agreed or off, "saves": agreed, "after": saving.last, "given_up": saving.given_up}
     return _with_failure(found, answer, missing, count - len(saving.heard))
 
@@ -157,7 +158,9 @@ def _open_barriers(world: WorldState, now: float) -> Iterator[Answer]:
         if barrier.arrived and barrier.opened_at is not None:
             yield {
                 "name": name,
-                "missing": _first(world, lambda index, arrived=barrier.arrived: index not in arrived),  # type: ignore[misc]
+                "missing": _first(
+                    world, (index for index in range(world.process_count) if index not in barrier.arrived)
+                ),
                 "missing_count": world.process_count - len(barrier.arrived),
                 "for_how_long_s": max(now - barrier.opened_at, 0.0),
             }
@@ -166,8 +169,8 @@ def _open_barriers(world: WorldState, now: float) -> Iterator[Answer]:
 def _waiting(world: WorldState, stage: Stage) -> Answer:
     if world.all_reached(stage):
         return _with_failure(world, {}, [], 0)
-    missing = _first(world, lambda index: _stage(world, index) < stage)
-    return _with_failure(world, {}, missing, world.process_count - world.reached[stage])
+    behind = (index for index, member in enumerate(world.members) if member is None or member.stage < stage)
+    return _with_failure(world, {}, _first(world, behind), world.process_count - world.reached[stage])
 
 
 def _with_failure(world: WorldState, answer: Answer, missing: list[Answer], missing_count: int) -> Answer:
@@ -192,19 +195,8 @@ def _notice(state: State) -> Answer | None:
     return None if state.preemption is None else state.preemption.model_dump(mode="json")
 
 
-def _stage(world: WorldState, process_index: int) -> int:
-    member = world.members[process_index]
-    return -1 if member is None else member.stage
-
-
-def _first(world: WorldState, is_missing: Callable[[int], bool]) -> list[Answer]:
-    missing = []
-    for index in range(world.process_count):
-        if is_missing(index):
-            missing.append(_named(world, index))
-            if len(missing) == NAMED:
-                break
-    return missing
+def _first(world: WorldState, missing: Iterator[int]) -> list[Answer]:
+    return [_named(world, index) for index in islice(missing, NAMED)]
 
 
 def _named(world: WorldState, process_index: int) -> Answer:

@@ -26,7 +26,7 @@ from eray._core.events import (
     WorldDeclared,
 )
 from eray._core.topology import Model, Node, PreemptionNotice
-from eray._core.world import Stage, WorldState
+from eray._core.world import WorldState
 
 KEPT_WORLDS = 64
 """How many worlds are remembered; of more, the oldest that are over are forgotten."""
@@ -84,9 +84,9 @@ def apply(state: State, event: Event, now: float) -> State:
 
 def milestone(world: WorldState) -> tuple[object, ...]:
     """Return what those who wait for a world wait for: they are woken when it changes, not at every event."""
-    lowest = sum(world.all_reached(stage) for stage in Stage)
+    passed = world.reached.count(world.process_count)  # stages that all have reached
     saving = world.saving.given_up, world.saving.is_agreed(world.process_count)
-    return world.generation, world.phase, lowest, world.coordinator_address, world.failure, saving
+    return world.generation, world.phase, passed, world.coordinator_address, world.failure, saving
 
 
 def _warned(state: State, reason: str, now: float) -> State:

@@ -47,3 +47,16 @@ class Backoff:
                 break
         pause_s = min(pause_s, self.limit_s)
         return pause_s if deadline is None else min(pause_s, deadline.remaining_s(now))
+
+
+FIRST_POLL_S, POLL_S, LONG_POLL_S = 3.0, 10.0, 30.0
+"""How long one call to the coordinator blocks, so how often a waiter hears who is missing."""
+SPEAKERS = 32
+"""Processes from this index on hardly ever say who is missing, so they ask seldom: 10,000 answers take seconds."""
+
+
+def poll_s(process_index: int, waited_s: float) -> float:
+    """Return how long the next call of a process that has waited for ``waited_s`` seconds blocks."""
+    if process_index >= SPEAKERS:
+        return LONG_POLL_S
+    return FIRST_POLL_S if waited_s < FIRST_POLL_S else POLL_S

@@ -196,13 +196,13 @@ def new_world(
 
 
 def with_member(world: WorldState, process_index: int, member: Member) -> WorldState:
-    """Return the world with a new or changed process, its stages counted."""
+    """Return the world with a new or changed process, its stages counted; a stage never goes back."""
     before = world.members[process_index]
-    reached = list(world.reached)
-    for stage in Stage:
-        reached[stage] += (member.stage >= stage) - (before is not None and before.stage >= stage)
-    members = (*world.members[:process_index], member, *world.members[process_index + 1 :])
-    return world.model_copy(update={"members": members, "reached": tuple(reached)})
+    reached, members = list(world.reached), list(world.members)
+    for stage in range(0 if before is None else before.stage + 1, member.stage + 1):
+        reached[stage] += 1
+    members[process_index] = member
+    return world.model_copy(update={"members": tuple(members), "reached": tuple(reached)})
 
 
 def failed(world: WorldState, failure: Failure) -> WorldState:

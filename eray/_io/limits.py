@@ -75,6 +75,18 @@ def group_memory(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int | Non
     return min((int(text) for text in found if text.isdigit() and int(text) < NO_LIMIT), default=None)
 
 
+def memory_kills(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int:
+    """Return how many processes the kernel has killed in this process's control group because memory ran out."""
+    # "oom_kill 3" is a line of memory.events in version 2 of control groups, of memory.oom_control in version 1.
+    names = ("memory.events", "memory.oom_control")
+    for group in _groups("memory", proc, root):
+        rows = (row.split() for name in names for row in text_of(f"{group}/{name}").splitlines())
+        found = [int(row[1]) for row in rows if len(row) == 2 and row[0] == "oom_kill"]
+        if found:
+            return found[0]
+    return 0
+
+
 def core_pattern() -> str | None:
     """Return where Linux writes the memory of a process that crashes, None where it does not say."""
     return text_of("/proc/sys/kernel/core_pattern").strip() or None

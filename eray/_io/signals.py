@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import os
 import signal
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -52,7 +53,8 @@ class Caught:
         if threading.current_thread() is not threading.main_thread():
             return
         for number in numbers:
-            if signal.getsignal(number) is signal.SIG_DFL:
+            # Python does not know of handlers in C, such as those of faulthandler.register().
+            if signal.getsignal(number) is signal.SIG_DFL and not catches(os.getpid(), number):
                 signal.signal(number, self._handle)
                 self._numbers.add(number)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 from eray._core.nodespec import NodeSpec
@@ -13,6 +14,8 @@ from eray._ray.nodes import Nodes
 from eray._ray.supervisor import Message
 
 logger = logging.getLogger(__name__)
+
+HOME_S = 3.0
 
 
 class BringUp:
@@ -79,7 +82,8 @@ class BringUp:
         for each in sorted(self._up.keys() - self.ready):
             self.ready.add(each)
             await in_daemon_thread(self._driver.add_node, self._up[each])
-            self._nodes.send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._up[each]})
+            access = {"gcs_address": self._gcs_address, "dashboard": self._driver.dashboard}
+            self._nodes.send(each, {"type": "ready", **access, "node": self._up[each]})
             self._told.add(each)
             self._came(each)
         if len(self._told) == len(self._spec.nodes) and not self.all_were_ready:
@@ -101,7 +105,8 @@ class BringUp:
 
     async def _tell_people(self) -> None:
         logger.info("all nodes are ready")
+        with suppress(TimeoutError):  # a home that hangs holds nothing up
+            async with asyncio.timeout(HOME_S):
+                await in_daemon_thread(self._driver.publish, list(self._up.values()))
         if self._spec.purpose == "up":
             print(self._driver.exports(), flush=True)
-        if self._spec.job is not None:
-            await in_daemon_thread(self._driver.publish, list(self._up.values()))

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from eray._core.missing import name_missing
-from eray._core.timing import Deadline
+from eray._core.timing import Deadline, poll_s
 from eray._io import clock
 from eray._ray.asking import Answer
 from eray._ray.asking import find_coordinator as find_coordinator
 from eray._ray.cluster_client import ANSWER_S, ClusterClient
 from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError, error_of
 
-FIRST_POLL_S, POLL_S = 3.0, 10.0
-"""How long one call blocks, so how often a waiter hears who is missing."""
 FOLLOW_S, FOLLOW_ANSWER_S = 30.0, 60.0
 """A follower is in no hurry: that its answer is late is no reason to end a process."""
 
@@ -196,8 +194,8 @@ class CoordinatorClient(ClusterClient):
 
     def _poll(self, method: str, args: Sequence[Any], deadline: Deadline, world: str) -> Answer:
         remaining_s = deadline.remaining_s(clock.monotonic())
-        first = deadline.timeout_s - remaining_s < FIRST_POLL_S
-        wait_s = min(FIRST_POLL_S if first else POLL_S, remaining_s)
+        index = args[0]["process_index"] if method == "join" else args[2]
+        wait_s = min(poll_s(index, deadline.timeout_s - remaining_s), remaining_s)
         answer = self._ask(method, (*args, wait_s), wait_s + ANSWER_S)
         _raise_failure(answer, world)
         return answer

@@ -7,13 +7,14 @@ What the coordinator refuses is raised as an error of eray; every call may also 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from eray._core.timing import POLL_S
 from eray._ray.asking import Answer, Call, ask, ray_call
 
 if TYPE_CHECKING:
     from eray._core.topology import Node, Topology
 
-POLL_S, ANSWER_S = 10.0, 10.0
-"""How long one call blocks, and how late its answer may be beyond that."""
+ANSWER_S = 10.0
+"""How late an answer may be, beyond what the call blocks."""
 
 
 class ClusterClient:

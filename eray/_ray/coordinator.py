@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from eray._core import answers, events
+from eray._core import answers, events, waiting
 from eray._core.answers import Answer
 from eray._core.rendezvous import State
 from eray._core.topology import Node
@@ -80,7 +80,16 @@ class Coordinator:
                 asked = asked.model_copy(update={"generation": found["generation"]})
             return found
 
-        return await self._record.serve(event, answer, str(request.get("world")), wait_s)
+        def waits(state: State) -> bool:
+            nonlocal asked
+            assert asked is not None
+            if not waiting.join_waits(state, asked):
+                return False
+            if asked.generation is None:
+                asked = asked.model_copy(update={"generation": state.worlds[asked.world].generation})
+            return True
+
+        return await self._record.serve(event, answer, str(request.get("world")), wait_s, waits)
 
     async def watch_actor(self, request: JSON, actor: Any) -> Answer:
         """Watch the ``actor`` that joins by this request: its death is told to the world. A launched world's tell more.
@@ -122,6 +131,7 @@ class Coordinator:
             lambda state: answers.stage_answer(state, world, generation, process_index, _stage(stage)),
             world,
             wait_s,
+            lambda state: waiting.stage_waits(state, world, generation, process_index, _stage(stage)),
         )
 
     async def barrier(
@@ -139,6 +149,7 @@ class Coordinator:
             lambda state: answers.barrier_answer(state, world, generation, process_index, name, sequence),
             world,
             wait_s,
+            lambda state: waiting.barrier_waits(state, world, generation, process_index, name, sequence),
         )
 
     async def died(
@@ -160,6 +171,7 @@ class Coordinator:
             lambda state: answers.saving_answer(state, world, generation, process_index),
             world,
             wait_s,
+            lambda state: waiting.saving_waits(state, world, generation, process_index),
         )
 
     async def give_up_saving(self, world: str, generation: int, process_index: int) -> Answer:

@@ -19,6 +19,8 @@ from eray._ray.supervisor import Message
 from eray.errors import ClusterError, ErayError, JoinError, error_data
 
 CULPRIT_S = 9.0
+SUSPECT_S = 2.0
+"""How long a process that said that it failed may take to end: its code tells whether to start again."""
 HEAR_S = 3.0
 """How long processes that heard of a failure may take."""
 
@@ -26,7 +28,8 @@ HEAR_S = 3.0
 class Failures:
     """Takes what fails. ``result`` is the exit code of the cluster, once that is decided.
 
-    ``can_hear`` tells whether any process is connected, and so leaves by itself at the news.
+    ``can_hear`` tells whether any process is connected, and so leaves by itself at the news, ``outlives_nodes`` whether
+    the cluster goes on without a node: that of `eray up`, once it was complete.
     """
 
     def __init__(
@@ -37,11 +40,14 @@ class Failures:
         news: News,
         *,
         can_hear: Callable[[], bool],
+        outlives_nodes: Callable[[], bool],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        self._nodes, self._driver, self._news, self._can_hear = nodes, driver, news, can_hear
+        self._nodes, self._driver, self._news = nodes, driver, news
+        self._can_hear, self._outlives_nodes = can_hear, outlives_nodes
         self.result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.outcome = Outcome(set(range(spec.world.process_count)) if spec.world else set())
+        self._suspect: int | None = None
         self.generations: Generations | None = None
         if spec.world is not None:
             self.generations = Generations(spec, spec.world, nodes, begins=self._begin, over=self.fail, spawn=spawn)
@@ -67,8 +73,19 @@ class Failures:
 
     def world_failed(self, generation: int, cause: str, code: int, culprit: int | None = None) -> None:
         """Take the failure of the cluster's own world: start it again where that is allowed, else end."""
+        if self._is_old(generation) or self._suspect is not None:
+            return
+        generations = self.generations
+        if generations is not None and generations.may_restart and culprit in self.outcome.running:
+            self._suspect = culprit
+            asyncio.get_running_loop().call_later(SUSPECT_S, self._decide, generation, cause, code, culprit)
+        else:
+            self._decide(generation, cause, code, culprit)
+
+    def _decide(self, generation: int, cause: str, code: int, culprit: int | None) -> None:
         if self._is_old(generation):
             return
+        self._suspect = None
         if self._starts_again(cause, code):
             say(cause)
         else:
@@ -79,6 +96,10 @@ class Failures:
         index, code, cause, generations = message["process_index"], message["code"], message["cause"], self.generations
         if generations is None or self._is_old(message["generation"]):
             return
+        if self._suspect not in (None, index):
+            self.outcome.running.discard(index)  # it ends because of the other one
+            return
+        self._suspect = None
         first, words = self.outcome.cause is None, _with_tail(message)
         if code:
             self._news.tell(self._driver.died, generations.world.name, generations.number, index, cause, code)
@@ -108,6 +129,9 @@ class Failures:
         """Take the loss of a node with the processes ``indexes``."""
         self._news.tell(self._driver.lose_node, rank, reason)
         generations = self.generations
+        if self._outlives_nodes():
+            say(f"node {name} is lost: {reason}; the cluster goes on without it")
+            return
         if generations is None or generations.uses(rank):
             processes = name_missing([{"process_index": index} for index in indexes])
             cause = f"node {name} ({processes}) is lost: {reason}"
@@ -119,7 +143,7 @@ class Failures:
 
     def ray_lost(self, rank: int, reason: str) -> bool:
         """Take the end of a node's Ray, and tell whether it is to be started again: on any node but the head."""
-        if rank and self._is_between_or_starts_again(reason, ClusterError.exit_code):
+        if rank and self._goes_on(reason, ClusterError.exit_code):
             self._news.tell(self._driver.lose_node, rank, reason)
             say(reason)
             return True
@@ -127,16 +151,18 @@ class Failures:
         return False
 
     def node_failed(self, rank: int, error: ErayError) -> None:
-        """Take an error of a node's: where the world can go on without it, it is sent away to come again."""
-        if rank and self._is_between_or_starts_again(str(error), error.exit_code):
+        """Take an error of a node's: where the others can go on without it, it is sent away to come again."""
+        if rank and self._goes_on(str(error), error.exit_code):
             say(str(error))
             self._nodes.send(rank, {"type": "come-again"})
         else:
             self.fail_with(error)
 
-    def _is_between_or_starts_again(self, cause: str, code: int) -> bool:
+    def _goes_on(self, cause: str, code: int) -> bool:
         generations = self.generations
-        return generations is not None and (generations.is_between or self._starts_again(cause, code))
+        if generations is None:
+            return self._outlives_nodes()
+        return generations.is_between or self._starts_again(cause, code)
 
     def _starts_again(self, cause: str, code: int) -> bool:
         generations, ended = self.generations, self.result.done() or self.outcome.cause is not None
@@ -148,7 +174,7 @@ class Failures:
         return generations is not None and (generations.is_between or generation != generations.number)
 
     def _begin(self, generation: int, world: WorldSpec) -> None:
-        self.outcome = Outcome(set(range(world.process_count)))
+        self.outcome, self._suspect = Outcome(set(range(world.process_count))), None
         self._news.tell(self._driver.declare, generation, world)
 
     def _tell(self, code: int, error: Message | None = None) -> None:

@@ -48,6 +48,11 @@ class Generations:
         """Whether one has failed and the next has not begun: what is heard meanwhile is no news."""
         return self._lives.doing in (Doing.STOPPING, Doing.WAITING)
 
+    @property
+    def may_restart(self) -> bool:
+        """Whether the world was asked to be started again at all."""
+        return self._whole.rule.max_restarts > 0
+
     def uses(self, rank: int) -> bool:
         """Tell whether a node has processes of this generation."""
         return rank in self._lives.taking

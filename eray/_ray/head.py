@@ -57,6 +57,7 @@ class Head:
             driver,
             self._news,
             can_hear=lambda: bool(self._served) or spec.world is None,
+            outlives_nodes=lambda: spec.purpose == "up" and self._bring_up.all_were_ready,
             spawn=self._spawn,
         )
         self._generations = self._failures.generations

@@ -157,7 +157,7 @@ async def _follow(
 ) -> int | None:
     """Take part under the head's orders: they end the node, or the loss of the head does.
 
-    Where the world may be started again, a node that lost its head, or is sent away, comes again with nothing of its
+    Where the cluster goes on without it, a node that lost its head, or is sent away, comes again with nothing of its
     own left (COME_AGAIN): the network may be back in a moment.
     """
     listening()
@@ -192,7 +192,7 @@ async def _follow(
     sender.cancel()
     if stop.done():
         return int(stop.result())
-    may_come_again = spec.world is not None and spec.world.rule.max_restarts > 0
+    may_come_again = spec.purpose == "up" or (spec.world is not None and spec.world.rule.max_restarts > 0)
     try:
         if await reader == "come-again":
             return COME_AGAIN

@@ -18,7 +18,10 @@ SHARE = 4
 
 
 class Snapshot:
-    """Writes the newest state when somebody waits for it. Events that come meanwhile share one write."""
+    """Writes the newest state when somebody waits for it. Events that come meanwhile share one write.
+
+    An event whose sender has no answer yet is not worth a write: after a death of the actor the sender asks again.
+    """
 
     def __init__(self, path: str | None) -> None:
         self._path = None if path is None else Path(path)
@@ -59,23 +62,24 @@ class Snapshot:
                     path.unlink(missing_ok=True)
 
     def offer(self, state: State) -> None:
-        """Take the newest state, to be written soon."""
+        """Take the newest state, to be written when somebody waits for it."""
         self._newest = state
         if self._path is None:
             self._written = state.serial
-        elif self._writing is None or self._writing.done():
-            self._writing = asyncio.get_running_loop().create_task(self._write_all())
 
-    async def written(self, state: State) -> None:
-        """Return when ``state`` or a later one is on disk, or the disk has refused it."""
-        while self._written < state.serial:
+    async def written(self, serial: int) -> None:
+        """Return when the state of ``serial`` or a later one is on disk, or the disk has refused it."""
+        while self._written < serial:
+            if self._writing is None or self._writing.done():
+                self._writing = asyncio.get_running_loop().create_task(self._write_newest())
             await self._wrote.wait()
 
-    async def _write_all(self) -> None:
-        while self._written < self._newest.serial:
-            await asyncio.sleep(max(self._not_before - clock.monotonic(), 0.0))
-            started = clock.monotonic()
-            self.write(self._newest)
-            self._not_before = clock.monotonic() + SHARE * (clock.monotonic() - started)
-            self._wrote.set()
-            self._wrote = asyncio.Event()
+    async def _write_newest(self) -> None:
+        await asyncio.sleep(max(self._not_before - clock.monotonic(), 0.0))
+        started = clock.monotonic()
+        self.write(self._newest)
+        ended = clock.monotonic()
+        self._not_before = ended + SHARE * (ended - started)
+        self._writing = None
+        self._wrote.set()
+        self._wrote = asyncio.Event()

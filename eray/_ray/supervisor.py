@@ -164,12 +164,13 @@ class Supervisor:
             "gcs_address": message["gcs_address"],
             "token_path": message.get("token_path", self.spec.token_path),
             "auth": message.get("auth", self.spec.auth),
+            "dashboard": message.get("dashboard"),
             "node": message["node"],
         }
         self._clients.broadcast(self._ready)
         if self._preemption is not None:  # until it is ready a process takes no other news
             self._clients.broadcast(self._preemption)
-        home.announce(self.spec, {name: self._ready[name] for name in ("gcs_address", "auth", "token_path")})
+        home.announce(self.spec, {name: self._ready[name] for name in home.ACCESS})
 
     def _welcome(self, client: Client) -> list[Message]:
         world = self._processes.world

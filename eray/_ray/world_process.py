@@ -3,13 +3,14 @@
 import asyncio
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from eray._core.nodespec import NodeSpec, WorldSpec
-from eray._io import process
+from eray._io import limits, process
 from eray._ray.children import Children
 from eray._ray.commands import ray_variables
 
@@ -17,6 +18,7 @@ LEAVE_S = 1.0
 """How long processes that heard of a failure may take to leave by themselves."""
 GRACE_S = 3.0
 """How long they may take after SIGTERM."""
+_SECRET = ("ERAY_SECRET", "RAY_AUTH_TOKEN")
 FORCED_CPU_DEVICES = "--xla_force_host_platform_device_count"
 
 
@@ -37,7 +39,7 @@ class WorldProcesses:
         self._spec, self._environ, self._emit = spec, environ, emit
         self._children = Children(self._ended, started)
         self._turn = asyncio.Lock()
-        self._stopping = False
+        self._stopping, self._memory_kills = False, limits.memory_kills()
         self.world, self.generation, self.is_between = spec.world, 1, False
 
     @property
@@ -88,8 +90,19 @@ class WorldProcesses:
 
     def _ended(self, process_index: int, pid: int, code: int, tail: str) -> None:
         if not self._stopping and not self.is_between:
-            cause = f"process {process_index} on {self._spec.node} (pid {pid}) {process.exit_words(code)}"
+            cause = f"process {process_index} on {self._spec.node} (pid {pid}) {self._words(code)}"
             self._emit_end(process_index, process.exit_code(code), cause, tail)
+
+    def _words(self, code: int) -> str:
+        """Return how a process ended; where the kernel killed one for memory since we last looked, that it did."""
+        before, self._memory_kills = self._memory_kills, limits.memory_kills()
+        if code != -signal.SIGKILL or self._memory_kills == before:
+            return process.exit_words(code)
+        most = limits.group_memory()
+        limit = "" if most is None else f" (at most {most / 2**30:.1f} GiB)"
+        return (
+            f"was killed by the kernel (SIGKILL, 137): its control group ran out of memory{limit}; ask for more (--mem)"
+        )
 
     def _emit_end(self, process_index: int, code: int, cause: str, tail: str) -> None:
         end = {"process_index": process_index, "generation": self.generation, "code": code}
@@ -110,7 +123,7 @@ def child_environment(
     ordinals; nothing rewrites the visible devices. Python's own directory comes first on PATH, so that ``python`` is
     the one that runs eray, also when its environment is not activated.
     """
-    env = {name: value for name, value in environ.items() if name != "ERAY_SECRET"}  # they have the token's path
+    env = {name: value for name, value in environ.items() if name not in _SECRET}  # they have the token's path
     env |= {
         "ERAY_WORLD": world.name,
         "ERAY_GENERATION": str(generation),

@@ -178,8 +178,8 @@ def test_barrier_names_who_is_missing_and_opens_for_all(client, together, world)
 
 
 def test_waiter_says_who_it_waits_for(client, together, world, monkeypatch):
-    monkeypatch.setattr("eray._ray.client.POLL_S", 0.1)
-    monkeypatch.setattr("eray._ray.client.FIRST_POLL_S", 0.1)
+    monkeypatch.setattr("eray._core.timing.POLL_S", 0.1)
+    monkeypatch.setattr("eray._core.timing.FIRST_POLL_S", 0.1)
     join_all(client, together, world)
     said = []
     with pytest.raises(BarrierTimeoutError):

@@ -16,8 +16,8 @@ PROGRAMS = Path(__file__).parent / "programs"
 STEPS = PROGRAMS / "steps.py"
 
 
-def start(laptop: Laptop, *options: str, **env: str) -> Running:
-    run = laptop.eray("run", "-n", "2", "--", "python", STEPS, *options, **env)
+def start(laptop: Laptop, *options: str, restarts: int = 0, **env: str) -> Running:
+    run = laptop.eray("run", "-n", "2", "--max-restarts", str(restarts), "--", "python", STEPS, *options, **env)
     for index in range(2):
         await_text(run, f"process {index} is in")
     return run
@@ -68,6 +68,15 @@ def test_signal_reaches_the_handler_of_the_program_and_kills_nobody(laptop: Lapt
     assert result.stdout.count("[0] the program's own handler\n") == 1
     assert "[1] the program's own handler" not in result.stdout
     assert result.stdout.count("shell is alive") == 2
+
+
+@pytest.mark.full
+def test_world_that_is_started_again_after_the_warning_saves_at_its_first_step(laptop: Laptop) -> None:
+    run = start(laptop, "--die", restarts=1)
+    run.signal(signal.SIGUSR1)
+    result = run.wait(60)
+    assert saved(result) == 3
+    assert "was killed (SIGKILL, 137)" in result.stderr
 
 
 @pytest.mark.full

@@ -108,3 +108,27 @@ def test_lost_head_ends_a_run_from_a_login_shell_with_code_4(rig: Rig) -> None:
         assert result.returncode == 4, result.stdout + result.stderr
         assert re.search(r"^eray: node node01: the head's supervisor is gone", result.stderr, re.M)
     assert rig.leftovers() == []
+
+
+def test_eray_up_goes_on_without_a_node(rig: Rig) -> None:
+    script = """
+    eray up & up=$!
+    trap 'kill $up; wait $up; echo code $?' EXIT
+    sleep infinity & wait $!
+    """
+    with restored(rig, "node02"):
+        job = rig.sbatch(f"#!/bin/bash\n{script}", "-N3", "--no-kill", "--no-requeue")
+        rig.wait_until(lambda: "export RAY_ADDRESS" in job.output or job.ended, 60, "the cluster")
+        kill(victim(rig, "node03", "raylet"))
+        rig.wait_until(lambda: "raylet of node node03 ended" in job.output, 10, "the raylet's end")
+        rig.wait_until(lambda: len(processes_of(rig, "node03", "raylet")) == 1, 30, "Ray to be back on node03")
+        rig.control("kill-node", "node02")
+        rig.wait_until(lambda: "the cluster goes on without it" in job.output, 12, "the loss of node02")
+        assert re.search(r"^eray: node node02 is lost: its node does not answer", job.output, re.M), job.output
+        alive = [len(processes_of(rig, node, "raylet")) for node in ("node01", "node03")]
+        job.cancel("--signal=TERM", "--batch")
+        job.wait(60)
+        print(job.output)
+        assert alive == [1, 1]
+        assert "code 143" in job.output
+    assert rig.leftovers() == []

@@ -86,4 +86,5 @@ def test_child_environment_keeps_what_the_user_decided():
 
 
 def test_child_environment_has_no_secret():
-    assert "ERAY_SECRET" not in child_environment(SPEC, WORLD, {"ERAY_SECRET": "s" * 32}, 1, 0, 0)
+    kept = child_environment(SPEC, WORLD, {"ERAY_SECRET": "s" * 32, "RAY_AUTH_TOKEN": "of another cluster"}, 1, 0, 0)
+    assert {"ERAY_SECRET", "RAY_AUTH_TOKEN"}.isdisjoint(kept)

@@ -1,5 +1,6 @@
 """One process's part in a preemption, with a coordinator that is the real rule behind a lock."""
 
+import faulthandler
 import logging
 import os
 import random
@@ -7,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -172,6 +174,18 @@ def test_signal_with_a_handler_stays_the_programs(usr1: None) -> None:
     os.kill(os.getpid(), signal.SIGUSR1)
     preemption.close()
     assert (received, told) == ([signal.SIGUSR1], [])
+
+
+def test_signal_with_a_handler_in_c_stays_the_programs(usr1: None, tmp_path: Path) -> None:
+    preemption = Preemption()
+    with (tmp_path / "stacks").open("w+") as stacks:
+        faulthandler.register(signal.SIGUSR1, file=stacks)
+        try:
+            preemption.catch(["USR1"])
+            os.kill(os.getpid(), signal.SIGUSR1)
+        finally:
+            faulthandler.unregister(signal.SIGUSR1)
+        assert "most recent call first" in (tmp_path / "stacks").read_text()
 
 
 def test_signal_that_comes_late_does_not_end_a_process_that_has_left(usr1: None) -> None:

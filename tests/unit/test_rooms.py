@@ -18,6 +18,7 @@ VENDORS = {"_ray", "_jax", "_slurm"}
 DOORS = {"_connect", "_attach", "_launch", "cluster_util"}
 WIRING = {
     "_bringup",
+    "_clusters",
     "_identity",
     "_reach",
     "_start_jax",

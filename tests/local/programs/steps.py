@@ -1,10 +1,12 @@
 """A member that steps until it is told to save, saves together with the others, and leaves.
 
 ``--jax`` sums over all processes at each step, else each has a pace of its own. ``--own`` has a handler of its own for
-SIGUSR1, ``--tell`` one that tells eray. ``--late`` does not step before the notice has come.
+SIGUSR1, ``--tell`` one that tells eray. ``--late`` does not step before the notice has come. ``--die`` ends process 1
+by it, once.
 """
 
 import itertools
+import os
 import signal
 import sys
 import time
@@ -37,5 +39,7 @@ with eray.connect(jax="--jax" in sys.argv) as conn:
             print(f"saved at {step}", flush=True)
             print(f"because of {conn.topology().preemption.reason}", flush=True)
             break
+        if "--die" in sys.argv and conn.preemption_notice() and (conn.process_index, conn.generation) == (1, 1):
+            os.kill(os.getpid(), signal.SIGKILL)
         take_step(step, conn.process_index)
     conn.barrier("seen")
