@@ -17,7 +17,7 @@ from eray._core.world import JoinRequest, WorldState
 from eray._ray.record import Record
 
 PAUSE_S, LONGEST_PAUSE_S, AT_EASE = 1.0, 4.0, 250
-"""How long an idle actor is left alone: longer where more than ``AT_EASE`` are watched, so that the cost stays small."""
+"""How long an idle actor is left alone: longer where more than ``AT_EASE`` are watched, so that they cost little."""
 JOIN_S = 600.0
 """How long one may take to be seated: the world's earlier life has to end first."""
 LAUNCHER_S = 10.0

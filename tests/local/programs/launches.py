@@ -276,6 +276,18 @@ def last_world():
         time.sleep(0.2)
 
 
+def hog(culprit):
+    conn = eray.connect()
+    held = []
+    while conn.process_index == culprit:
+        held.append(b"x" * 2**26)
+    time.sleep(60)
+
+
+def out_of_memory():
+    return failure(eray.launch, hog, (1,), **PAIR)
+
+
 def interrupted():
     try:
         eray.launch(waits_to_be_killed, (f"{os.getcwd()}/pid",), **PAIR)
