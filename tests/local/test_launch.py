@@ -97,7 +97,13 @@ def test_world_is_started_again_as_the_next_generation(run: Launch) -> None:
     assert (restart["generation"], restart["process_index"]) == (1, 1)
     assert "UsageError" in found["usage"]["types"]
     assert "generation 1" in found["usage"]["notes"]
-    assert "the world is not started again: 1 of the 2 nodes that it needs are left" in found["awaits"]["notes"]
+
+
+@pytest.mark.full
+def test_world_that_lacks_nodes_waits_for_them_and_gives_up(run: Launch) -> None:
+    found = run("too_few_nodes")
+    assert "the program exits with 1" in found["text"]
+    assert "the world is not started again: 1 of the 2 nodes that it needs are left" in found["notes"]
 
 
 def test_what_cannot_be_placed_or_sent_is_said(run: Launch) -> None:
@@ -154,6 +160,11 @@ def test_killed_driver_takes_its_world_with_it(start: Callable[..., Running], la
 
 
 def test_example_runs_alone_with_a_ray_of_its_own(laptop: Laptop) -> None:
+    other = laptop.eray("run", "-n", "1", "--", "python", PROGRAM.parent / "stay.py", laptop.root / "work" / "end")
+    await_text(other, "process 0 is in")  # a cluster of its own, which is not for others
     result = laptop.python(EXAMPLES / "launch.py", "--processes", "2", "--devices", "2").wait(60).check()
+    (laptop.root / "work" / "end").touch()
+    other.wait().check()
+    (laptop.root / "work" / "end").unlink()
     assert "the sum over 2 processes and 4 devices is right: 6" in result.stdout
     assert "process 1 of 2" in result.output

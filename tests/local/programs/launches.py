@@ -203,10 +203,13 @@ def restarts():
     found = at_once(
         said=(lambda: eray.launch(second_life, ("killed",), max_restarts=1, world="train", **PAIR),),
         usage=(lambda: failure(eray.launch, second_life, ("usage",), max_restarts=1, **PAIR),),
-        awaits=(lambda: failure(eray.launch, exits, (1,), max_restarts=1, min_nodes=2, timeout_s=10, **ONE),),
     )
     world = eray.attach().topology().world("train")
     return found | {"restarts": [each.model_dump() for each in world.restarts]}
+
+
+def too_few_nodes():
+    return failure(eray.launch, exits, (1,), max_restarts=1, min_nodes=2, timeout_s=15, **ONE)
 
 
 def placement():
