@@ -44,7 +44,8 @@ def attach() -> Cluster:
     """Attach this process to its cluster as a driver.
 
     That is the Ray of this process or of RAY_ADDRESS where there is one, else the cluster of the ``eray run`` that
-    started this process, when it is ready, else that of the Slurm job around it, else the only one of this machine.
+    started this process, when it is ready, else that of the Slurm job around it, else the only one of `eray up` on this
+    machine.
 
     Raises:
         RayAttachError: there is no cluster, or it cannot be reached.
@@ -111,7 +112,7 @@ def _node_file(site: Site) -> dict[str, Any]:
 def find_node_file(site: Site) -> dict[str, Any] | None:
     """Return what this node's supervisor says of how Ray is reached: the step's, the job's, or `eray up` here."""
     if site.slurm.job is None:
-        alone = the_only_one([access for access in living(site) if access.job is None])
+        alone = the_only_one([access for access in living(site) if access.job is None and access.stays])
         return None if alone is None else asdict(alone)
     for directory in _directories(site):
         about = files.read_json(os.path.join(directory, NODE_FILE))

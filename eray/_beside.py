@@ -1,6 +1,6 @@
 """What goes on beside a connected program, in threads, until its connection is closed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from eray._core.membership import Membership
@@ -13,13 +13,15 @@ def serve_beside(
     membership: Membership,
     link: Link | None,
     handle: Any,
+    request: Mapping[str, Any],
     preemption: Preemption,
     on_failed: Callable[[str, int], None],
 ) -> None:
     """Begin to tell warnings and to settle the step to save at; without a ``link`` also to follow the world.
 
-    It ends with ``preemption.close()``.
+    ``request`` is that by which it joined. It ends with ``preemption.close()``.
     """
+    from eray._ray.actor_watch import watch_own_actor
     from eray._ray.client import CoordinatorClient
     from eray._ray.stoppable import StoppableCall
 
@@ -40,4 +42,10 @@ def serve_beside(
         stop=calls.stop,
     )
     if link is None:
-        Watcher(client, *place, on_failed=on_failed, on_preemption=preemption.take)
+        Watcher(
+            client,
+            *place,
+            on_failed=on_failed,
+            on_preemption=preemption.take,
+            on_quiet=lambda: watch_own_actor(handle, request, calls),
+        )

@@ -146,7 +146,7 @@ class Join:
             detach_ray=attach.detach if self._owns_ray else _nothing,
             preemption=self._preemption,
         )
-        serve_beside(membership, access.link, handle, self._preemption, self._connection.on_failed)
+        serve_beside(membership, access.link, handle, request, self._preemption, self._connection.on_failed)
         return self._connection
 
     def _catch_warnings(self, *, is_supervised: bool) -> None:

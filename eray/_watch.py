@@ -25,14 +25,16 @@ class Watcher:
         *,
         on_failed: Callable[[str, int], None],
         on_preemption: Callable[[str], None],
+        on_quiet: Callable[[], None],
     ) -> None:
-        """``on_failed`` gets the cause and an exit code, at the end of the thread; ``on_preemption`` the reason, once.
+        """Begin: ``on_failed`` gets the cause and an exit code, at the end, and ``on_preemption`` the reason, once.
 
+        ``on_quiet`` is called where there was nothing new for a while.
         A world has also failed for a process of an earlier generation, and where the coordinator is gone.
         """
         self._client = client
         self._place = (world, generation, process_index)
-        self._on_failed, self._on_preemption = on_failed, on_preemption
+        self._on_failed, self._on_preemption, self._on_quiet = on_failed, on_preemption, on_quiet
         threading.Thread(target=self._follow, name="eray-follow", daemon=True).start()
 
     def _follow(self) -> None:
@@ -40,6 +42,8 @@ class Watcher:
         while True:
             try:
                 reason = self._client.follow(*self._place, warned=warned)
+                if reason is None:
+                    self._on_quiet()
             except ConnectionStateError:
                 return
             except ErayError as exc:

@@ -14,7 +14,8 @@ class Access:
 
     ``node`` is its head. ``dashboard`` (host and port) takes Ray Jobs; None where it does not run. ``token_path`` leads
     to the token on the cluster's own nodes; elsewhere it is derived, and ``fingerprint`` tells from which secret.
-    ``session`` is Ray's name of this life. ``at_head`` says that this machine is the head.
+    ``session`` is Ray's name of this life. ``at_head`` says that this machine is the head, ``stays`` that it is one of
+    `eray up`, not a program's own.
     """
 
     key: str
@@ -29,6 +30,7 @@ class Access:
     token_path: str | None = None
     session: str | None = None
     at_head: bool = False
+    stays: bool = True
 
     @classmethod
     def from_json(cls, about: Mapping[str, Any]) -> Self | None:
@@ -40,7 +42,8 @@ class Access:
         if not all(isinstance(about.get(name, ""), str | None) for name in optional):
             return None
         known: dict[str, Any] = {name: about.get(name) for name in (*texts, *optional, "restart")}
-        return cls(**known, fingerprint=str(about.get("fingerprint", "")), at_head=about.get("at_head") is True)
+        known |= {"at_head": about.get("at_head") is True, "stays": about.get("stays") is not False}
+        return cls(**known, fingerprint=str(about.get("fingerprint", "")))
 
     def __str__(self) -> str:
         """Name the cluster for people."""

@@ -87,6 +87,13 @@ def memory_kills(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int:
     return 0
 
 
+def memory_words() -> str:
+    """Return how a process ended that the kernel killed for memory, as words after its name."""
+    most = group_memory()
+    limit = "" if most is None else f" (at most {most / 2**30:.1f} GiB)"
+    return f"was killed by the kernel (SIGKILL, 137): its control group ran out of memory{limit}; ask for more (--mem)"
+
+
 def core_pattern() -> str | None:
     """Return where Linux writes the memory of a process that crashes, None where it does not say."""
     return text_of("/proc/sys/kernel/core_pattern").strip() or None

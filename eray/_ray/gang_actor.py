@@ -9,6 +9,7 @@ import ray
 
 from eray._io import process
 from eray._ray.parcel import Parcel
+from eray._ray.remains import memory_kills_here
 
 STDERR = "/proc/self/fd/2"
 
@@ -28,12 +29,16 @@ class MemberPlace:
 
 @dataclass(frozen=True)
 class ActorFacts:
-    """What an actor says of its process: one life of a pid, where its stderr goes, and the devices that Ray gave it."""
+    """What an actor says of its process: one life of a pid, where its stderr goes, and the devices that Ray gave it.
+
+    ``memory`` is its control groups, with how many processes the kernel has killed there for memory.
+    """
 
     pid: int
     started: int
     stderr: str
     tokens: tuple[str, ...]
+    memory: tuple[str, int]
 
 
 Body = Callable[[MemberPlace, Callable[..., Any], Sequence[Any], dict[str, Any]], Parcel]
@@ -54,7 +59,7 @@ class GangProcess:
         given = ray.get_runtime_context().get_accelerator_ids()
         tokens = tuple(token for found in given.values() for token in found)
         stderr = os.readlink(STDERR) if os.path.exists(STDERR) else ""
-        return ActorFacts(os.getpid(), process.start_time(os.getpid()) or 0, stderr, tokens)
+        return ActorFacts(os.getpid(), process.start_time(os.getpid()) or 0, stderr, tokens, memory_kills_here())
 
     def run(self, body: Body, place: MemberPlace, fn: Callable[..., Any], names: Sequence[str], *values: Any) -> Parcel:
         """Run ``fn`` as the process at ``place``; ``names`` are those of the last values, its keyword arguments."""

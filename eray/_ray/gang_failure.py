@@ -78,9 +78,14 @@ def has_raised(error: BaseException) -> bool:
     return isinstance(error, ray.exceptions.RayTaskError) or not isinstance(error, ray.exceptions.RayError)
 
 
-def failure_of(world: str, generation: int, member: Member, error: BaseException) -> GangFailure:
-    """Return the failure that one process's end makes. What the program raised is raised in the driver as it is."""
-    cause = f"{member.name} {end_words(error)}"
+def failure_of(
+    world: str, generation: int, member: Member, error: BaseException, killed: str | None = None
+) -> GangFailure:
+    """Return the failure that one process's end makes. What the program raised is raised in the driver as it is.
+
+    ``killed`` are the words for what the kernel did to it, where that is known.
+    """
+    cause = f"{member.name} {killed if killed and not has_raised(error) else end_words(error)}"
     code = error.exit_code if isinstance(error, ErayError) else JoinError.exit_code
     if has_raised(error):
         return GangFailure(cause, code, error, member.process_index)

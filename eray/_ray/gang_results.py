@@ -7,7 +7,7 @@ import ray
 
 from eray._io import clock
 from eray._ray import remains
-from eray._ray.gang_failure import GangFailure, Member, annotate, end_words, failure_of
+from eray._ray.gang_failure import GangFailure, Member, annotate, end_words, failure_of, has_raised
 from eray._ray.world_news import WorldNews
 from eray.errors import JoinError, WorldFailedError
 
@@ -28,6 +28,7 @@ class Collecting:
         self._waiting, self._errors = dict(refs), dict[int, BaseException]()
         self._results: dict[int, Any] = {}
         self._culprit: int | None = None
+        self._words: dict[int, str] = {}
 
     def results(self) -> list[Any]:
         """Return what each process returned, by process_index.
@@ -55,7 +56,7 @@ class Collecting:
         """Yield those that did not come to a good end, with how they ended; the one that failed first is the first."""
         for index in sorted(range(len(self._members)), key=lambda index: (index != self._culprit, index)):
             if index not in self._results:
-                yield index, end_words(self._errors[index]) if index in self._errors else STOPPED
+                yield index, self._words.get(index) or STOPPED
 
     def _take(self, ref: Any) -> None:
         member = self._waiting.pop(ref)
@@ -76,18 +77,24 @@ class Collecting:
         for ref in ray.wait(list(self._waiting), num_returns=len(self._waiting), timeout=0)[0] if self._waiting else ():
             self._take(ref)
         members = {member.process_index: member for member in self._members.values()}
+        words = self._last_words(members.get(-1 if first is None else first))
         if first in self._errors:
-            failure = failure_of(self._world, self._generation, members[first], self._errors[first])
+            failure = failure_of(self._world, self._generation, members[first], self._errors[first], words.killed)
         else:
             assert told is not None
             error = WorldFailedError(self._world, self._generation, told[0])
             failure = GangFailure(told[0], JoinError.exit_code, error, first)
-        others = {members[index].name: end_words(error) for index, error in self._errors.items() if index != first}
-        annotate(failure, self._world, self._generation, self._tail(members.get(failure.culprit)), others)
+        self._words = {index: end_words(error) for index, error in self._errors.items()}
+        if words.killed is not None and first in self._errors and not has_raised(self._errors[first]):
+            self._words[first] = words.killed
+        others = {members[index].name: each for index, each in self._words.items() if index != first}
+        annotate(failure, self._world, self._generation, words.tail, others)
         return failure
 
-    def _tail(self, member: Member | None) -> list[str]:
-        if member is None or not member.facts.stderr:
-            return []
-        node = member.seat.ray_node_id
-        return list(remains.on_nodes(remains.tail_of, {node: member.facts.stderr}).get(node, ()))
+    def _last_words(self, member: Member | None) -> remains.LastWords:
+        if member is None:
+            return remains.LastWords()
+        node, facts = member.seat.ray_node_id, member.facts
+        answers = remains.on_nodes(remains.last_words, {node: (facts.stderr, facts.memory)})
+        found: remains.LastWords = answers.get(node, remains.LastWords())
+        return found

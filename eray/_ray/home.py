@@ -119,7 +119,7 @@ def announce(spec: NodeSpec, access: Mapping[str, Any]) -> None:
     """Write how this node's cluster is reached, for what starts on this node later. The cluster can do without."""
     pid = os.getpid()
     identity = {"job": spec.job, "key": spec.key, "cluster": spec.cluster, "restart": spec.restart}
-    identity |= {"node": spec.nodes[0], "at_head": spec.node_rank == 0}
+    identity |= {"node": spec.nodes[0], "at_head": spec.node_rank == 0, "stays": spec.purpose == "up"}
     about = {**identity, "pid": pid, "started": process.start_time(pid), **access}
     try:
         files.write_private_json(os.path.join(spec.run_dir, NODE_FILE), about)

@@ -2,14 +2,16 @@
 
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ray
 import ray.exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from eray._io import process
+from eray._io import limits, process
 from eray._io.logs import last_lines
+from eray._io.reading import text_of
 
 TAIL_LINES = 20
 MARKS = (":job_id:", ":actor_name:", ":task_name:")
@@ -18,9 +20,29 @@ REACH_S = 5.0
 """How long a node may take to start the task that looks there."""
 
 
-def tail_of(path: str) -> list[str]:
-    """Return the end of a process's stderr on this node, without the marks that Ray's log monitor reads there."""
-    return [line for line in last_lines(path, TAIL_LINES + len(MARKS)) if not line.startswith(MARKS)][-TAIL_LINES:]
+@dataclass(frozen=True)
+class LastWords:
+    """The end of a process's stderr, and what the kernel did to it where that is known."""
+
+    tail: tuple[str, ...] = ()
+    killed: str | None = None
+
+
+def last_words(process: tuple[str, tuple[str, int]]) -> LastWords:
+    """Return what is left of a process of this node, given its stderr and what ``memory_kills_here`` told there.
+
+    The tail is without the marks that Ray's log monitor reads in it.
+    """
+    stderr, (group, before) = process
+    lines = last_lines(stderr, TAIL_LINES + len(MARKS)) if stderr else []
+    tail = [line for line in lines if not line.startswith(MARKS)][-TAIL_LINES:]
+    own_group, now = memory_kills_here()
+    return LastWords(tuple(tail), limits.memory_words() if own_group == group and now > before else None)
+
+
+def memory_kills_here() -> tuple[str, int]:
+    """Return this process's control groups, and how many processes the kernel has killed there for memory."""
+    return text_of("/proc/self/cgroup"), limits.memory_kills()
 
 
 def end_all(lives: Sequence[tuple[int, int]]) -> bool:

@@ -98,11 +98,7 @@ class WorldProcesses:
         before, self._memory_kills = self._memory_kills, limits.memory_kills()
         if code != -signal.SIGKILL or self._memory_kills == before:
             return process.exit_words(code)
-        most = limits.group_memory()
-        limit = "" if most is None else f" (at most {most / 2**30:.1f} GiB)"
-        return (
-            f"was killed by the kernel (SIGKILL, 137): its control group ran out of memory{limit}; ask for more (--mem)"
-        )
+        return limits.memory_words()
 
     def _emit_end(self, process_index: int, code: int, cause: str, tail: str) -> None:
         end = {"process_index": process_index, "generation": self.generation, "code": code}

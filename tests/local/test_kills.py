@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import Running
-from laptop import Laptop, await_text, until
+from laptop import Laptop, await_text, result_of, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
@@ -111,3 +112,14 @@ def test_process_that_the_kernel_killed_for_memory_is_told_as_such(laptop: Lapto
     assert result.returncode == 137, result.output
     words = r"was killed by the kernel \(SIGKILL, 137\): its control group ran out of memory \(at most 2\.0 GiB\)"
     assert re.search(rf"^eray: process 1 on \S+ \(pid \d+\) {words}; ask for more \(--mem\)", result.stderr, re.M)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not os.access("/sys/fs/cgroup", os.W_OK), reason="control groups need root: run as root")
+def test_launched_process_that_the_kernel_killed_for_memory_is_told_as_such(laptop: Laptop) -> None:
+    with memory_group(MEMORY_GIB * 2**30) as group:
+        within = ["sh", "-euc", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
+        driver = laptop.start([*within, sys.executable, PROGRAMS / "launches.py", "out_of_memory"])
+        found = result_of(driver.wait(60).check())
+    assert "WorldFailedError" in found["types"]
+    assert "was killed by the kernel (SIGKILL, 137): its control group ran out of memory" in found["text"]

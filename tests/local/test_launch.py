@@ -97,7 +97,13 @@ def test_world_is_started_again_as_the_next_generation(run: Launch) -> None:
     assert (restart["generation"], restart["process_index"]) == (1, 1)
     assert "UsageError" in found["usage"]["types"]
     assert "generation 1" in found["usage"]["notes"]
-    assert "the world is not started again: 1 of the 2 nodes that it needs are left" in found["awaits"]["notes"]
+
+
+@pytest.mark.full
+def test_world_that_lacks_nodes_waits_for_them_and_gives_up(run: Launch) -> None:
+    found = run("too_few_nodes")
+    assert "the program exits with 1" in found["text"]
+    assert "the world is not started again: 1 of the 2 nodes that it needs are left" in found["notes"]
 
 
 def test_what_cannot_be_placed_or_sent_is_said(run: Launch) -> None:

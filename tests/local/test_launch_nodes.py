@@ -1,18 +1,16 @@
-"""Launched worlds on a Ray of two nodes that eray did not start: who gets which GPU, and what happens when one is lost.
+"""Launched worlds on a Ray that eray did not start: who gets which GPU, and what happens when a second node is lost.
 
 The GPUs are Ray's word alone, which JAX is told to leave.
 """
 
 import os
 import re
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import Running
 from laptop import PLAIN_RAY, Laptop, await_text, result_of, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
@@ -29,39 +27,36 @@ IMPATIENT = {
 
 
 @pytest.fixture(scope="module")
-def two_nodes() -> Iterator[tuple[str, Running]]:
-    """The address of a Ray of the node ``first``, with two GPUs, and ``second``; and what runs the latter."""
+def gpu_ray() -> Iterator[str]:
+    """The address of a Ray of one node with two GPUs."""
     here = Laptop.make()
     try:
         temp = here.root / "r"
-        head = [*START, "--head", "--port=0", f"--temp-dir={temp}", "--include-dashboard=false", "--node-name=first"]
-        first = here.start([*head, "--num-gpus=2"], **PLAIN_RAY, **IMPATIENT)
-        await_text(first, "block forever")
-        address = (temp / "ray_current_cluster").read_text().strip()
-        join = [*START, f"--address={address}", "--num-gpus=0", "--node-name=second"]
-        second = here.start(join, **PLAIN_RAY, **IMPATIENT)
-        await_text(second, "block forever")
-        yield address, second
-        for running in (second, first):
-            if running.process.poll() is None:
-                running.signal(signal.SIGTERM)
-                running.wait(15)
+        head = [*START, "--head", "--port=0", f"--temp-dir={temp}", "--include-dashboard=false", "--num-gpus=2"]
+        running = here.start(head, **PLAIN_RAY, **IMPATIENT)
+        await_text(running, "block forever")
+        yield (temp / "ray_current_cluster").read_text().strip()
+        running.signal(signal.SIGTERM)
+        running.wait(15)
         until(lambda: not here.processes() or None, 10.0, lambda: f"the end of {here.processes()}")
-        shutil.rmtree(temp)
     finally:
         here.clear()
 
 
-def test_processes_share_the_gpus_by_index(laptop: Laptop, two_nodes: tuple[str, Running]) -> None:
-    result = laptop.python(PROGRAM, "gpus", **PLAIN_RAY, RAY_ADDRESS=two_nodes[0]).wait(60).check()
+def test_processes_share_the_gpus_by_index(laptop: Laptop, gpu_ray: str) -> None:
+    result = laptop.python(PROGRAM, "gpus", **PLAIN_RAY, RAY_ADDRESS=gpu_ray).wait(60).check()
     assert result_of(result) == [
         {"index": index, "node_rank": 0, "visible": str(index), "ids": [0], "rule": "own"} for index in range(2)
     ]
 
 
-def test_world_goes_on_without_a_lost_node(laptop: Laptop, two_nodes: tuple[str, Running]) -> None:
-    address, second = two_nodes
-    driver = laptop.python(PROGRAM, "loses_a_node", **PLAIN_RAY, RAY_ADDRESS=address)
+@pytest.mark.full  # and in CI on the nodes of a Slurm
+def test_world_goes_on_without_a_lost_node(laptop: Laptop, gpu_ray: str) -> None:
+    second = laptop.start(
+        [*START, f"--address={gpu_ray}", "--num-gpus=0", "--node-name=second"], **PLAIN_RAY, **IMPATIENT
+    )
+    await_text(second, "block forever")
+    driver = laptop.python(PROGRAM, "loses_a_node", **PLAIN_RAY, RAY_ADDRESS=gpu_ray)
     files = [laptop.root / "work" / f"pid.{index}" for index in range(2)]
     until(lambda: all(file.exists() for file in files) or None, 60, lambda: f"both processes:\n{driver.output}")
     os.kill(second.process.pid, signal.SIGKILL)

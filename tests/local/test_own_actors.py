@@ -8,6 +8,7 @@ from laptop import PLAIN_RAY, Laptop, result_of
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
+PROMPT = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2", "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0"}
 PROGRAMS = Path(__file__).parent / "programs"
 
 
@@ -23,6 +24,9 @@ def test_death_of_an_actor_is_known_and_heard_within_5_s(laptop: Laptop, plain_r
 
 def test_ray_train_workers_are_the_processes_of_a_world(laptop: Laptop, plain_ray: str) -> None:
     storage = laptop.root / "work" / "train"
-    program = laptop.python(PROGRAMS / "ray_train.py", **PLAIN_RAY, RAY_ADDRESS=plain_ray, STORAGE=str(storage))
-    assert "[10, 11] 2 closed" in program.wait(90).check().stdout
+    program = laptop.python(
+        PROGRAMS / "ray_train.py", **PLAIN_RAY, RAY_ADDRESS=plain_ray, STORAGE=str(storage), **PROMPT
+    )
+    gathered = {"gathered": [10, 11], "count": 2}
+    assert result_of(program.wait(90).check()) == ["closed", gathered, gathered]
     shutil.rmtree(storage)  # the user's, not eray's

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from test_access import ACCESS, HOME, started_with
 
+from eray._attach import find_node_file
 from eray._clusters import find, living, require_alive, token_of
 from eray._core import naming
 from eray._identity import read_site
@@ -68,6 +69,13 @@ def test_the_only_cluster_of_this_machine_is_found_and_a_dead_one_is_not(place):
     with pytest.raises(UsageError, match="local-1a, local-2b"):
         find(place.site(), None)
     assert find(place.site(), "local-1a") == there
+
+
+def test_driver_takes_a_cluster_that_stays_and_never_a_programs_own(place):
+    place.runs(replace(LOCAL, key="local-own", stays=False))
+    assert find_node_file(place.site()) is None
+    there = place.runs(LOCAL)
+    assert find_node_file(place.site())["key"] == there.key
 
 
 def test_the_jobs_own_cluster_is_found_beside_others(place):

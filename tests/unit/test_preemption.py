@@ -214,7 +214,7 @@ class Follows:
 @pytest.mark.parametrize(
     ("answers", "heard"),
     [
-        ([None, "SIGUSR1 at n1", None, ConnectionStateError("closed")], ["SIGUSR1 at n1"]),
+        ([None, "SIGUSR1 at n1", None, ConnectionStateError("closed")], ["quiet", "SIGUSR1 at n1", "quiet"]),
         (["SIGUSR1 at n1", WorldFailedError("w", 1, "it died")], ["SIGUSR1 at n1", (5, "it died")]),
         ([WorldFailedError("w", 1, "it died")], [(5, "it died")]),
         ([ConnectionStateError("closed")], []),
@@ -230,6 +230,7 @@ def test_watcher_says_what_it_hears_until_the_end(answers: list[object], heard: 
         0,
         on_failed=lambda cause, code: said.append((code, cause[-7:])),
         on_preemption=said.append,
+        on_quiet=lambda: said.append("quiet"),
     )
     for thread in set(threading.enumerate()) - before:
         thread.join(WAIT_S)

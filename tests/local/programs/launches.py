@@ -203,10 +203,13 @@ def restarts():
     found = at_once(
         said=(lambda: eray.launch(second_life, ("killed",), max_restarts=1, world="train", **PAIR),),
         usage=(lambda: failure(eray.launch, second_life, ("usage",), max_restarts=1, **PAIR),),
-        awaits=(lambda: failure(eray.launch, exits, (1,), max_restarts=1, min_nodes=2, timeout_s=10, **ONE),),
     )
     world = eray.attach().topology().world("train")
     return found | {"restarts": [each.model_dump() for each in world.restarts]}
+
+
+def too_few_nodes():
+    return failure(eray.launch, exits, (1,), max_restarts=1, min_nodes=2, timeout_s=15, **ONE)
 
 
 def placement():
@@ -274,6 +277,18 @@ def last_world():
         if {each.state for each in world.processes} == {"dead"} or time.monotonic() > deadline:
             return [str(world.phase), *(each.state for each in world.processes)]
         time.sleep(0.2)
+
+
+def hog(culprit):
+    conn = eray.connect()
+    held = []
+    while conn.process_index == culprit:
+        held.append(b"x" * 2**26)
+    time.sleep(60)
+
+
+def out_of_memory():
+    return failure(eray.launch, hog, (1,), **PAIR)
 
 
 def interrupted():
