@@ -52,7 +52,7 @@ def _run(home: str, processes: int) -> tuple[float, float]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("ERAY_", "RAY_", "SLURM", "JAX_"))}
     env |= {"HOME": home, "ERAY_TMPDIR": home, "ERAY_STATE_DIR": f"{home}/.eray"}
     done = subprocess.run(
-        [*command, f"{home}/program.py"], env=env, stdout=subprocess.PIPE, text=True, check=True, timeout=120
+        [*command, f"{home}/program.py"], env=env, capture_output=True, text=True, check=True, timeout=120
     )
     stamps = {key: [float(at) for at in re.findall(rf"stamp {key} ([0-9.]+)", done.stdout)] for key in "12"}
     killed = re.search(r"stamp killed ([0-9.]+)", done.stdout)

@@ -11,6 +11,7 @@ from worlds import expect_nothing_left
 
 pytestmark = [pytest.mark.slurm, pytest.mark.ray, pytest.mark.jax]
 STEPS = 40
+RARE = pytest.mark.full
 
 
 def elastic(*options: str, run: str = "--max-restarts 2", step_s: float = 0.1) -> str:
@@ -62,6 +63,7 @@ def test_raylet_that_dies_is_started_again_with_the_world(rig: Rig) -> None:
     assert "generation 2: 2 processes on 2 of 2 nodes; restart 1 of 2, " in job.output
 
 
+@RARE
 def test_node_that_comes_back_takes_part_in_the_next_generation(rig: Rig) -> None:
     with restored(rig, "node03"):
         job = rig.sbatch(elastic(step_s=0.5), "-N3", "--no-kill", "--no-requeue")
@@ -80,6 +82,7 @@ def test_node_that_comes_back_takes_part_in_the_next_generation(rig: Rig) -> Non
     assert rig.leftovers() == []
 
 
+@RARE
 def test_too_few_nodes_are_awaited_and_then_given_up(rig: Rig) -> None:
     with restored(rig, "node03"):
         script = "export ERAY_CLUSTER_TIMEOUT_S=20; " + elastic(run="--max-restarts 2 --min-nodes 3")
@@ -110,6 +113,7 @@ def test_lost_head_ends_a_run_from_a_login_shell_with_code_4(rig: Rig) -> None:
     assert rig.leftovers() == []
 
 
+@RARE
 def test_eray_up_goes_on_without_a_node(rig: Rig) -> None:
     script = """
     eray up & up=$!
