@@ -1,9 +1,13 @@
-"""Fail in the first generations, in the way that the second argument says: again.py GENERATIONS killed|code:N|stale."""
+"""Fail in the first generations, in the way that the second argument says: killed, late, code:N, or stale.
+
+``late`` dies after it has run for longer than ERAY_HEALTHY_S.
+"""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import eray
 
@@ -15,6 +19,8 @@ with eray.connect() as conn:
         if conn.process_index == 1:
             if how.startswith("code:"):
                 sys.exit(int(how[5:]))
+            if how == "late":
+                time.sleep(float(os.environ["ERAY_HEALTHY_S"]) + 0.5)
             os.kill(os.getpid(), signal.SIGKILL)
         signal.pause()
     if conn.process_index == 0:
