@@ -70,6 +70,12 @@ def end_words(error: BaseException) -> str:
         return f"raised {type(cause).__name__}: {str(cause)[:WORD_CHARACTERS]}"
     if isinstance(error, ray.exceptions.RayActorError):
         return WITHOUT_A_WORD
+    if isinstance(error, ray.exceptions.UnserializableException):
+        last = [line.strip() for line in str(error).splitlines() if line.strip()][-1]
+        return (
+            f"raised an exception that cannot be unpickled: {last[:WORD_CHARACTERS]}; its class must take as arguments "
+            "what it gives to super().__init__()"
+        )
     return f"failed: {type(error).__name__}: {str(error)[:WORD_CHARACTERS]}"
 
 
