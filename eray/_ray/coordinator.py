@@ -6,6 +6,7 @@ the start of its worker is on the way of every start-up.
 """
 
 import asyncio
+import gc
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -24,6 +25,9 @@ from eray.errors import ErayError, UsageError, error_data
 
 logger = logging.getLogger(__name__)
 
+COLLECT_EVERY = 20_000
+"""Python's collector runs after so many new objects, not after 700: the state is large and has no cycles to be found."""
+
 LONGEST_WAIT_S = 30.0
 """No call blocks longer: a waiter asks again, so that a lost one never waits for ever (FACTS R10)."""
 
@@ -34,6 +38,7 @@ class Coordinator:
     """Serves the one picture of the cluster. All methods run on one event loop; none blocks it."""
 
     def __init__(self, snapshot_path: str | None = None, job: dict[str, Any] | None = None) -> None:
+        gc.set_threshold(COLLECT_EVERY, 20, 20)
         self._snapshot = Snapshot(snapshot_path)
         self._state = self._snapshot.load() or State(job=job)
         self._snapshot.write(self._state)  # so that the next life knows of this one
