@@ -26,7 +26,7 @@ from eray.errors import ErayError, UsageError, error_data
 logger = logging.getLogger(__name__)
 
 COLLECT_EVERY = 20_000
-"""Python's collector runs after so many new objects, not after 700: the state is large and has no cycles to be found."""
+"""Python's collector runs after so many new objects, not 700: the state is large and has no cycles to be found."""
 
 LONGEST_WAIT_S = 30.0
 """No call blocks longer: a waiter asks again, so that a lost one never waits for ever (FACTS R10)."""
