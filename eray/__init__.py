@@ -13,6 +13,7 @@ if _TYPE_CHECKING:
     from eray._connection import Connection
     from eray._core.naming import COORDINATOR_NAME, NAMESPACE
     from eray._core.topology import Device, Node, Process, Topology, World
+    from eray._launch import launch
     from eray._slurm.hostlist import expand_hostlist, fold_hostlist
     from eray.errors import ErayError
 
@@ -32,6 +33,7 @@ _HOMES = {
     "coordinator": "eray._attach",
     "expand_hostlist": "eray._slurm.hostlist",
     "fold_hostlist": "eray._slurm.hostlist",
+    "launch": "eray._launch",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "coordinator",
     "expand_hostlist",
     "fold_hostlist",
+    "launch",
 ]
 
 

@@ -3,11 +3,13 @@
 import os
 import socket
 from collections.abc import MutableMapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from eray._bringup import Site
+from eray._clusters import living
 from eray._core import naming
+from eray._core.access import the_only_one
 from eray._core.nodespec import NODE_FILE, SOCKET_NAME
 from eray._core.timing import Deadline
 from eray._identity import read_site
@@ -42,11 +44,13 @@ def attach() -> Cluster:
     """Attach this process to its cluster as a driver.
 
     That is the Ray of this process or of RAY_ADDRESS where there is one, else the cluster of the ``eray run`` that
-    started this process, when it is ready, else that of the Slurm job around it.
+    started this process, when it is ready, else that of the Slurm job around it, else the only one of `eray up` on this
+    machine.
 
     Raises:
         RayAttachError: there is no cluster, or it cannot be reached.
         ClusterLostError: it has no coordinator.
+        UsageError: several clusters run on this machine.
     """
     from eray._ray import attach as ray_attach
     from eray._ray import foreign
@@ -58,7 +62,7 @@ def attach() -> Cluster:
         address, _ = foreign.attach(environ.get("RAY_ADDRESS") or None)
     else:
         about = _access(read_site(environ))
-        environ.update(driver_variables(about["auth"], about["token_path"]))
+        ray_attach.adopt(environ, driver_variables(about["auth"], about["token_path"]))
         address = about["gcs_address"]
         ray_attach.attach(address, node=socket.gethostname())
     handle = find_coordinator()
@@ -77,7 +81,7 @@ def coordinator() -> Any:
 
 
 def _access(site: Site) -> dict[str, Any]:
-    """Return how Ray is reached: from the supervisor that started this process, or from the job's file."""
+    """Return how Ray is reached: from the supervisor that started this process, or from its file on this node."""
     run_dir = site.settings.run_dir
     if run_dir is None:
         return _node_file(site)
@@ -95,17 +99,32 @@ def _access(site: Site) -> dict[str, Any]:
 
 
 def _node_file(site: Site) -> dict[str, Any]:
-    settings, job = site.settings, site.slurm.job
-    directories = []
-    if job is not None:
-        keys = [naming.cluster_key(job.id, job.step)] if job.step else []
-        keys.append(naming.cluster_key(job.id, None))
-        directories = [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]
-    for directory in directories:
-        about = files.read_json(os.path.join(directory, NODE_FILE))
-        if about is not None:
-            return about
+    about = find_node_file(site)
+    if about is not None:
+        return about
+    directories = _directories(site)
     looked = f"no cluster's file in {', '.join(directories)}" if directories else "no cluster in the environment"
     raise RayAttachError(
         socket.gethostname(), looked, "start one by `eray up` or `eray run`, or set RAY_ADDRESS to its host:port"
     )
+
+
+def find_node_file(site: Site) -> dict[str, Any] | None:
+    """Return what this node's supervisor says of how Ray is reached: the step's, the job's, or `eray up` here."""
+    if site.slurm.job is None:
+        alone = the_only_one([access for access in living(site) if access.job is None and access.stays])
+        return None if alone is None else asdict(alone)
+    for directory in _directories(site):
+        about = files.read_json(os.path.join(directory, NODE_FILE))
+        if about is not None:
+            return about
+    return None
+
+
+def _directories(site: Site) -> list[str]:
+    settings, job = site.settings, site.slurm.job
+    if job is None:
+        return []
+    keys = [naming.cluster_key(job.id, job.step)] if job.step else []
+    keys.append(naming.cluster_key(job.id, None))
+    return [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]

@@ -123,6 +123,7 @@ _NOT_FOR_RAY = frozenset(
         *variables.TASK_RANKS,
         *("ERAY_WORLD", "ERAY_GENERATION", "ERAY_PROCESS_INDEX", "ERAY_PROCESS_COUNT", "ERAY_RUN_DIR"),
         *("ERAY_DEVICES_PER_PROCESS", "ERAY_SECRET", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_TMPDIR"),
+        "RAY_AUTH_TOKEN",
     }
 )
 
@@ -190,6 +191,7 @@ def _spec(
         node_timeout_s=settings.node_timeout_s,
         world=world,
         shared_run_dir=shared_run_dir,
+        preemption_signals=settings.preemption_signals,
     )
 
 

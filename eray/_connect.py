@@ -55,6 +55,13 @@ def connect(
         return connection
 
 
+def current_connection() -> "Connection | None":
+    """Return this process's connection, None where it is no member of a world."""
+    if _connected is None or not _connected[1].is_open or _connected[1]._pid != os.getpid():
+        return None
+    return _connected[1]
+
+
 def _same_connection(key: tuple[Any, ...], connected: "tuple[tuple[Any, ...], Connection]") -> "Connection":
     before, connection = connected
     if connection._closed:

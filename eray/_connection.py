@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from eray._core.membership import Membership
 from eray._io import clock
 from eray._io.link import Link
+from eray._preemption import Preemption
+from eray._ray.notices import say
 from eray.errors import ClusterLostError, ConnectionStateError, ErayError, WorldFailedError
 
 if TYPE_CHECKING:
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REPORT_S = 5.0
-ECHO_S = 2.0
+REPORT_S, ECHO_S = 5.0, 2.0
 """How long process 0, which serves JAX, waits until the others have heard of its failure."""
 
 
@@ -43,6 +44,7 @@ class Connection:
         *,
         shutdown_jax: Callable[[], None],
         detach_ray: Callable[[], None],
+        preemption: Preemption,
     ) -> None:
         self._about, self._client, self._link = membership, client, link
         self._pid = os.getpid()
@@ -51,7 +53,7 @@ class Connection:
         self._failure: str | None = None
         self._passes: dict[str, int] = {}
         self._echo = threading.Event()
-        self._shutdown_jax, self._detach_ray = shutdown_jax, detach_ray
+        self._shutdown_jax, self._detach_ray, self._preemption = shutdown_jax, detach_ray, preemption
 
     world = property(lambda self: self._about.world)
     generation = property(lambda self: self._about.generation)
@@ -94,6 +96,25 @@ class Connection:
         self._client.barrier(about.world, about.generation, about.process_index, name, sequence, timeout_s=timeout_s)
         self._passes[name] = sequence
 
+    def preemption_notice(self) -> bool:
+        """Tell whether the job is about to end: a warning of Slurm's came to any process or node of the cluster."""
+        return self._preemption.reason is not None
+
+    def should_save(self, step: int) -> bool:
+        """Pass a step, and tell whether to save now: once after a preemption notice, at one step in all processes.
+
+        Call it in every process with the same steps. It waits only while the processes settle which step it is.
+
+        Raises:
+            UsageError: ``step`` is no whole number, or lower than before.
+        """
+        self._require_open()
+        return self._preemption.should_save(step)
+
+    def notify_preemption(self, reason: str = "a notice") -> None:
+        """Tell all processes of the cluster that the job is about to end; a signal handler may call it."""
+        self._preemption.notify(reason)
+
     def close(self) -> None:
         """Leave the world: shut JAX down, report it, and detach from Ray. A second call does nothing.
 
@@ -133,6 +154,11 @@ class Connection:
                 if self._link is not None:
                     self._link.leave_failed(f"{about.name}: {cause}", WorldFailedError.exit_code)
 
+    def resign(self, cause: str) -> None:
+        """Report that this process failed, and do no more: the launcher that hears of it ends all processes."""
+        if self._begin_close() and self._failure is None:
+            self._report("failed", cause)
+
     def __enter__(self) -> "Connection":
         return self
 
@@ -145,11 +171,7 @@ class Connection:
             self.fail(describe(error))
 
     def __repr__(self) -> str:
-        about = self._about
-        return (
-            f"<eray.Connection process {about.process_index} of {about.process_count} in world {about.world!r} "
-            f"generation {about.generation} on {about.node.get('name')}>"
-        )
+        return f"<eray.Connection {self._about.words}>"
 
     def on_failed(self, cause: str, code: int, *, said: bool = False) -> None:
         """Take the news that the world or the cluster failed: end this process, or mark it where it is alone.
@@ -160,12 +182,13 @@ class Connection:
         if self._closed or self._pid != os.getpid():
             return
         self._failure = cause
+        self._preemption.close()
         if self._about.alone:
             logger.error("%s", cause)
             return
         self._ending = True
         if not said:
-            print(f"eray: process {self._about.process_index} leaves: {cause}", file=sys.stderr, flush=True)
+            say(f"process {self._about.process_index} leaves: {cause}")
         sys.stdout.flush()
         if self._link is not None:
             self._link.leave()
@@ -189,7 +212,8 @@ class Connection:
             if self._closed or self._pid != os.getpid():
                 return False
             self._closed = True
-            return True
+        self._preemption.close()  # before Ray is detached
+        return True
 
     def _report(self, stage: str, detail: str = "") -> None:
         about = self._about
@@ -201,14 +225,8 @@ class Connection:
     def _await_others(self) -> None:
         about = self._about
         try:
-            self._client.await_stage(
-                about.world,
-                about.generation,
-                about.process_index,
-                "left",
-                timeout_s=about.drain_timeout_s,
-                progress=lambda text: print(f"eray: {text}", file=sys.stderr, flush=True),
-            )
+            place = (about.world, about.generation, about.process_index)
+            self._client.await_stage(*place, "left", timeout_s=about.drain_timeout_s, progress=say)
         except ErayError as exc:
             logger.warning("process %s leaves before all others: %s", about.process_index, exc)
 

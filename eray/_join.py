@@ -4,9 +4,9 @@ import os
 import socket
 import sys
 from collections.abc import MutableMapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eray._beside import serve_beside
 from eray._connection import Connection, describe
 from eray._core.membership import Membership
 from eray._core.timing import Deadline
@@ -14,8 +14,9 @@ from eray._facts import join_request
 from eray._identity import Identity, identify, read_site
 from eray._io import clock
 from eray._io.link import Link
+from eray._preemption import Preemption
 from eray._ray.notices import say
-from eray._reach import await_word, open_link, reach
+from eray._reach import Access, await_word, foreign_access, open_link, reach
 from eray._start_jax import JaxStart, Start
 from eray.errors import ClusterLostError, DuplicateProcessError, ErayError, JoinError, StaleGenerationError
 
@@ -24,19 +25,6 @@ if TYPE_CHECKING:
 
 
 HEAD_FIRST_S = 5.0
-
-
-@dataclass(frozen=True)
-class Access:
-    """How this process reaches its cluster, and which node it is on. ``place`` is what the supervisor knows of it.
-
-    ``outlives_others``: Slurm ends this node's supervisor, the head's, with the last process here (FACTS S15).
-    """
-
-    node: dict[str, Any]
-    place: dict[str, int]
-    outlives_others: bool
-    link: Link | None
 
 
 class Join:
@@ -54,6 +42,7 @@ class Join:
         self._alone = self._gave_up = self._is_told_for_us = False
         self._who, self._index = "a process", 0
         self._owns_ray = True
+        self._preemption = Preemption()
 
     def run(self, *, world: str | None, process_count: int | None, process_index: int | None) -> Connection:
         """Join, and return the connection; after an error nothing of it is left."""
@@ -69,11 +58,12 @@ class Join:
         self._who = f"process {identity.process_index} of world {identity.world!r}"
         if identity.notice:
             say(identity.notice)
+        self._catch_warnings(is_supervised=identity.socket_path is not None)
         if self._with_jax:
             self._jax = JaxStart(self._environ)
         try:
             if identity.ray_address is not None:
-                access = _foreign_access(identity.ray_address)
+                access = foreign_access(identity.ray_address)
             else:
                 access = self._supervised_access(identity)
             return self._take_part(identity, access)
@@ -115,6 +105,7 @@ class Join:
 
     def _take_part(self, identity: Identity, access: Access) -> Connection:
         from eray._ray import attach
+        from eray._ray.actor_watch import watch_own_actor
         from eray._ray.client import CoordinatorClient, find_coordinator
 
         handle = find_coordinator()
@@ -126,9 +117,10 @@ class Join:
         if self._jax is not None:
             self._jax.load()  # before the others wait for this process in JAX, which aborts at its own timeout
         deadline = Deadline.after(self._join_timeout_s, now=clock.monotonic())
-        answer = client.join(
-            join_request(self._site, identity, access.node, access.place), timeout_s=self._join_timeout_s, progress=say
-        )
+        request = join_request(self._site, identity, access.node, access.place)
+        if access.link is None:
+            watch_own_actor(handle, request)
+        answer = client.join(request, timeout_s=self._join_timeout_s, progress=say)
         if access.link is not None:
             member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
             access.link.send({"type": "member", **member})
@@ -152,8 +144,15 @@ class Join:
             access.link,
             shutdown_jax=self._jax.shutdown if self._jax is not None else _nothing,
             detach_ray=attach.detach if self._owns_ray else _nothing,
+            preemption=self._preemption,
         )
+        serve_beside(membership, access.link, handle, request, self._preemption, self._connection.on_failed)
         return self._connection
+
+    def _catch_warnings(self, *, is_supervised: bool) -> None:
+        # SIGTERM to a process of `eray run` comes from its supervisor, which heeds a warning itself, and means the end.
+        names = self._site.settings.preemption_signals
+        self._preemption.catch(name for name in names if not (is_supervised and name == "TERM"))
 
     def _start(
         self, client: "CoordinatorClient", world: str, answer: "JoinAnswer", access: Access, deadline: Deadline
@@ -187,6 +186,7 @@ class Join:
         from eray._ray import attach
 
         self._gave_up = True
+        self._preemption.close()
         if self._jax is not None and self._index != 0 and isinstance(error, ErayError):
             self._jax.shutdown()  # before process 0 ends JAX's service: a client that is cut off aborts
         if self._owns_ray:
@@ -205,6 +205,8 @@ class Join:
             say(str(message["text"]))
         elif message["type"] == "failed":
             self._fail(str(message["cause"]), int(message["code"]), said=self._is_told_for_us)
+        elif message["type"] == "preemption":
+            self._preemption.take(str(message["reason"]))
 
     def _on_lost(self) -> None:
         if self._gave_up:
@@ -224,12 +226,6 @@ class Join:
             if self._link is not None:
                 self._link.leave()
             os._exit(code)
-
-
-def _foreign_access(ray_address: str) -> Access:
-    from eray._ray import foreign
-
-    return Access(foreign.attach(ray_address or None)[1], {}, False, None)
 
 
 def _is_interactive() -> bool:

@@ -1,4 +1,4 @@
-"""Reach this node's supervisor, and start it where this process is the first to call."""
+"""Reach the cluster: by this node's supervisor, started where this process is the first to call, or a foreign Ray."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -21,6 +22,26 @@ from eray._ray.refusal import tell_others
 from eray.errors import ClusterError, ClusterLostError, DirectoryError, ErayError, NodesMissingError, error_of
 
 STUCK = "see whether name resolution or a file system hangs on that node, and its messages above"
+
+
+@dataclass(frozen=True)
+class Access:
+    """How this process reaches its cluster, and which node it is on. ``place`` is what the supervisor knows of it.
+
+    ``outlives_others``: Slurm ends this node's supervisor, the head's, with the last process here (FACTS S15).
+    """
+
+    node: dict[str, Any]
+    place: dict[str, int]
+    outlives_others: bool
+    link: Link | None
+
+
+def foreign_access(ray_address: str) -> Access:
+    """Attach to a Ray that eray did not start; an empty address is that of the Ray that this process is attached to."""
+    from eray._ray import foreign
+
+    return Access(foreign.attach(ray_address or None)[1], {}, False, None)
 
 
 def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | None, timeout_s: float) -> Link:

@@ -7,13 +7,15 @@ from typing import Any
 
 from eray.errors import SettingError
 
+WARNINGS = frozenset({"USR1", "USR2", "TERM"})
+
 
 @dataclass(frozen=True)
 class Setting:
     """One row of the table."""
 
     variable: str
-    kind: str  # "text", "path", "seconds", "count", "ports", "flag", "devices", or "a|b|c" for a choice
+    kind: str  # "text", "path", "seconds", "count", "ports", "flag", "devices", "signals", or "a|b|c" for a choice
     meaning: str
 
 
@@ -48,6 +50,12 @@ class Settings:
     join_timeout_s: float = _row("ERAY_JOIN_TIMEOUT_S", "seconds", 300.0, "for all processes to join and start JAX")
     drain_timeout_s: float = _row(
         "ERAY_DRAIN_TIMEOUT_S", "seconds", 300.0, "for all processes to leave, on the way out"
+    )
+    healthy_s: float = _row(
+        "ERAY_HEALTHY_S", "seconds", 900.0, "that a restarted world must run for its restarts to be forgotten"
+    )
+    preemption_signals: tuple[str, ...] = _row(
+        "ERAY_PREEMPTION_SIGNAL", "signals", ("USR1", "USR2"), "what warns of the job's end: USR1, USR2, TERM, or none"
     )
     log: str = _row("ERAY_LOG", "debug|info|warning|error", "warning", "verbosity on stderr")
     world: str | None = _row("ERAY_WORLD", "text", None, "name of the world to join")
@@ -91,6 +99,8 @@ def _parse(setting: Setting, text: str) -> Any:
         if not re.fullmatch(r"all|split|own|none|[0-9]{1,6}(,[0-9]{1,6})*", text.replace(" ", "")):
             raise SettingError(setting.variable, text, "must be all, split, own, none, or ordinals such as 0,2")
         return text
+    if kind == "signals":
+        return _signals(setting, text)
     if kind == "seconds":
         return _seconds(setting, text)
     if kind == "count":
@@ -109,6 +119,15 @@ def _parse(setting: Setting, text: str) -> Any:
 
 
 _FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def _signals(setting: Setting, text: str) -> tuple[str, ...]:
+    if text.lower() == "none":
+        return ()
+    names = tuple(part.strip().upper().removeprefix("SIG") for part in text.split(","))
+    if not set(names) <= WARNINGS:
+        raise SettingError(setting.variable, text, "must be none, or of USR1, USR2 and TERM, with commas")
+    return tuple(dict.fromkeys(names))
 
 
 def _seconds(setting: Setting, text: str) -> float:

@@ -22,6 +22,7 @@
     │   ├── VersionMismatchError                       nodes run different Pythons, Rays or erays
     │   ├── RayStartError                              Ray did not start on a node
     │   ├── RayAttachError                             a Ray cluster cannot be reached or is another one
+    │   ├── PlacementError          (TimeoutError)     the cluster has no room for a world's processes
     │   ├── NodeLockedError                            another supervisor holds this node's run directory
     │   ├── ChannelClosed                              a node's channel to the head ended
     │   └── ClusterLostError                           the supervisor or the coordinator is gone
@@ -35,7 +36,8 @@
         ├── ConnectionStateError                       connect() again with other arguments, use after close
         ├── JaxStateError                              JAX was started or touched before connect()
         ├── JaxMismatchError                           JAX came up differently from the plan
-        └── WorldFailedError                           a process of this world failed; the first cause is kept
+        ├── WorldFailedError                           a process of this world failed; the first cause is kept
+        └── ResultError                                what a launched process returned cannot be sent
 
 The number is the exit code of a command that ends with the error. Data stands in ``args`` and words in
 ``__str__``, so that every error survives pickle and so Ray (an exception that formats its message in
@@ -224,6 +226,22 @@ class RayAttachError(_NodeError):
     """A Ray cluster cannot be reached, or is another one than this process needs."""
 
 
+class PlacementError(ClusterError, TimeoutError):
+    """The cluster has no room for the processes of a world, or others held it for ``waited_s`` seconds."""
+
+    def __init__(self, asked: str, found: str, waited_s: float) -> None:
+        super().__init__(asked, found, waited_s)
+        self.asked, self.found, self.waited_s = asked, found, waited_s
+
+    def __str__(self) -> str:
+        if self.waited_s:
+            return (
+                f"no room for {self.asked} within {self.waited_s:g} s: {self.found}; others hold the rest: ask for "
+                "less, or give timeout_s longer"
+            )
+        return f"the cluster cannot hold {self.asked}: {self.found}; ask for less of it"
+
+
 class NodeLockedError(ClusterError):
     """Another supervisor of the same cluster holds this node's run directory. ``holder`` says who, as words."""
 
@@ -372,6 +390,20 @@ class WorldFailedError(JoinError):
 
     def __str__(self) -> str:
         return f"world {self.world!r} (generation {self.generation}) failed: {self.cause}"
+
+
+class ResultError(JoinError):
+    """What a launched process returned cannot be pickled there, or not be read in the driver."""
+
+    def __init__(self, process_index: int, what: str, reason: str) -> None:
+        super().__init__(process_index, what, reason)
+        self.process_index, self.what, self.reason = process_index, what, reason
+
+    def __str__(self) -> str:
+        return (
+            f"process {self.process_index} returned {self.what}, which cannot be sent to the driver: {self.reason}; "
+            "return plain values or this process's own numpy arrays"
+        )
 
 
 def error_data(error: ErayError) -> dict[str, Any]:

@@ -37,6 +37,8 @@ def main() -> None:
                 f"  process {process['process_index']} on node {process['node_rank']}, pid {process['pid']}: "
                 f"{process['state']}, devices {ids} by rule {process['device_rule']}"
             )
+        for restart in world["restarts"]:
+            print(f"  started again after generation {restart['generation']}: {restart['cause']}")
         if world["failure"]:
             print(f"  failed: {world['failure']}")
 

@@ -15,6 +15,9 @@ LOG = "ERAY_LOG"
 COMMANDS = {
     "run": "start Ray and the processes of a program on every node of the allocation, or on this machine",
     "up": "start Ray on every node of the allocation and stay until a signal",
+    "submit": "run a program as a Ray Job on a cluster that is up, with its output and exit code",
+    "jobs": "list or stop the Ray Jobs of a cluster",
+    "env": "what a shell needs to reach a cluster with Ray's own commands",
     "node": "one node's supervisor; `run`, `up` and `connect()` start it",
     "plan": "what eray makes of the environment: nodes, head, ports, processes, devices, problems",
     "doctor": "what keeps eray from working on this host, and what to do about it",
@@ -44,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `eray plan | head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except ErayError as error:
         print(f"eray: {error}", file=sys.stderr)
         return error.exit_code

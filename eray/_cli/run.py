@@ -7,6 +7,7 @@ from collections.abc import MutableMapping
 
 from eray._bringup import Site, local_spec, ray_environment, step_spec
 from eray._cli.step import add_step_arguments, run_step, step_of
+from eray._core.lives import Rule
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._identity import WORLD
 from eray._settings import Settings
@@ -22,6 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices-per-process", type=_count, metavar="D", help="devices of each process; on CPUs JAX makes that many"
     )
+    parser.add_argument(
+        "--max-restarts", type=_restarts, default=0, metavar="R", help="start the world again after a failure, R times"
+    )
+    parser.add_argument(
+        "--min-nodes", type=_count, metavar="M", help="nodes that a restart needs (default: 1); needs --max-restarts"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print what would be started")
     add_step_arguments(parser)
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD …", help="the program of each process")
@@ -34,17 +41,20 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
         raise UsageError("no command; write `eray run -n 4 -- python train.py`")
     if args.processes is not None and args.processes_per_node is not None:
         raise UsageError("-n and --processes-per-node cannot both be given: one follows from the other and the nodes")
+    if args.min_nodes is not None and not args.max_restarts:
+        raise UsageError("--min-nodes tells on how few nodes the world may be started again; give --max-restarts too")
     settings, slurm = Settings.from_environ(environ), read_environment(environ)
     if slurm.mode in SHELLS:
-        return run_step("run", _options(args, command), environ, dry_run=args.dry_run)
+        words, may_restart = _options(args, command), args.max_restarts > 0
+        return run_step("run", words, environ, dry_run=args.dry_run, no_kill=may_restart)
     site = Site(environ, settings, slurm)
     if slurm.mode is Mode.STEP:
         step_of(slurm, "eray run")
         assert slurm.task is not None
-        spec = step_spec(site, "run", _world(args, command, len(slurm.task.nodes)))
+        spec = step_spec(site, "run", _world(args, command, len(slurm.task.nodes), settings))
     else:
         _require_local(slurm)
-        spec = local_spec(site, "run", _world(args, command, 1))
+        spec = local_spec(site, "run", _world(args, command, 1, settings))
     if args.dry_run:
         _print(spec)
         return 0
@@ -61,13 +71,17 @@ def serve(spec: NodeSpec, environ: MutableMapping[str, str], *, led: bool) -> in
     os._exit(code)
 
 
-def _world(args: argparse.Namespace, command: list[str], node_count: int) -> WorldSpec:
+def _world(args: argparse.Namespace, command: list[str], node_count: int, settings: Settings) -> WorldSpec:
+    min_nodes = args.min_nodes or 1
+    if min_nodes > node_count:
+        raise UsageError(f"--min-nodes {min_nodes}: there are {node_count} nodes")
     if args.processes is None:
         per_node = (args.processes_per_node or 1,) * node_count
     else:
         each, more = divmod(args.processes, node_count)
         per_node = tuple(each + (rank < more) for rank in range(node_count))
-    return WorldSpec(WORLD, tuple(command), per_node, args.devices_per_process)
+    rule = Rule(args.max_restarts, min_nodes, settings.healthy_s)
+    return WorldSpec(WORLD, tuple(command), per_node, args.devices_per_process, rule)
 
 
 def _options(args: argparse.Namespace, command: list[str]) -> list[str]:
@@ -75,6 +89,8 @@ def _options(args: argparse.Namespace, command: list[str]) -> list[str]:
         "--processes": args.processes,
         "--processes-per-node": args.processes_per_node,
         "--devices-per-process": args.devices_per_process,
+        "--max-restarts": args.max_restarts or None,
+        "--min-nodes": args.min_nodes,
     }
     return [f"{name}={value}" for name, value in named.items() if value is not None] + ["--", *command]
 
@@ -91,6 +107,12 @@ def _print(spec: NodeSpec) -> None:
     assert world is not None
     for index, (_, _, _, node) in enumerate(world.layout(spec.nodes)):
         print(f"[{index}] on {node}: {' '.join(world.argv)}")
+
+
+def _restarts(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
+    return int(text)
 
 
 def _count(text: str) -> int:

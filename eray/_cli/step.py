@@ -1,44 +1,69 @@
 """Start ``eray`` once on every node of the allocation, by one srun step, and pass on its output, signals and code."""
 
 import argparse
-import contextlib
+import logging
 import os
 import secrets
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from eray._cli.relay import Relay
+from eray._core import naming
+from eray._io.secret import ensure_secret
+from eray._settings import Settings
 from eray._slurm.allocation import read_allocation
-from eray._slurm.environment import SlurmEnvironment
+from eray._slurm.environment import Job, SlurmEnvironment
 from eray._slurm.srun import step_command
-from eray.errors import ConfigurationError, UsageError
+from eray.errors import ConfigurationError, DirectoryError, SecretError, UsageError
 
-RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+logger = logging.getLogger(__name__)
+
 LED = "--led"
+HOME_S = 2.0
+"""How long the home may take to show the secret."""
 
 
-def run_step(name: str, words: Sequence[str], environ: Mapping[str, str], *, dry_run: bool) -> int:
+def run_step(
+    name: str, words: Sequence[str], environ: Mapping[str, str], *, dry_run: bool, no_kill: bool = False
+) -> int:
     """Run ``eray NAME WORDS`` in one step over the allocation and return its exit code.
 
-    The step gets a random ERAY_SECRET where none is set, so that nodes need no common home.
+    ``no_kill`` lets it outlive a node that dies.
+    The step gets an ERAY_SECRET where none is set, so that nodes need no common home.
     """
     argv = [sys.executable, "-P", "-m", "eray", name, LED, *words]
-    command = step_command(read_allocation(environ), argv, environ)
+    settings, allocation = Settings.from_environ(environ), read_allocation(environ)
+    command = step_command(allocation, argv, environ, no_kill=no_kill)
     if dry_run:
         print(command)
         return 0
-    env = {"ERAY_SECRET": secrets.token_hex(32)} | command.env
-    try:
-        # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
-        child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)
-    except OSError as exc:
-        raise ConfigurationError(
-            f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
-        ) from exc
-    with _relayed(child):
+    env = {**command.env, "ERAY_SECRET": _secret(settings, allocation.job)}
+    with Relay(settings.preemption_signals) as relay:
+        try:
+            # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
+            child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)
+        except OSError as exc:
+            raise ConfigurationError(
+                f"srun cannot be started ({exc.strerror}); load Slurm's module, or start `srun eray {name} …` yourself"
+            ) from exc
+        relay.to(child)
         code = child.wait()
     return code if code >= 0 else 128 - code
+
+
+def _secret(settings: Settings, job: Job) -> str:
+    """Return the step's secret: the user's, one that the login node can derive too, or one that nobody else knows."""
+    if settings.secret is not None:
+        return settings.secret
+    if settings.auth == "disabled":
+        return secrets.token_hex(32)  # which nobody asks for
+    try:
+        kept = ensure_secret(os.path.expanduser(settings.state_dir), HOME_S)
+    except (SecretError, DirectoryError) as exc:  # the nodes need no home; only the login node would
+        logger.info("the step's secret is random: %s", exc)
+        return secrets.token_hex(32)
+    return naming.launch_secret(kept, job.cluster, job.id, job.restart)
 
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,27 +84,3 @@ def step_of(slurm: SlurmEnvironment, what: str) -> None:
             f"`srun {what}` needs one task a node, node {task.node} has {task.local_count}: "
             f"add `--ntasks-per-node=1 -n{len(task.nodes)}`, or leave srun out"
         )
-
-
-@contextlib.contextmanager
-def _relayed(child: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Pass signals on by srun's standard input (``_ray/signals``); a second one ends the step at once."""
-    received: list[int] = []
-
-    def relay(number: int, _: object) -> None:
-        assert child.stdin is not None
-        received.append(number)
-        if len(received) > 1:
-            child.terminate()
-            return
-        with contextlib.suppress(OSError):  # srun has ended meanwhile
-            os.write(child.stdin.fileno(), b"%d\n" % number)
-
-    before = {number: signal.signal(number, relay) for number in RELAYED}
-    for number in (signal.SIGUSR1, signal.SIGUSR2):  # srun passes these on by itself
-        before[number] = signal.signal(number, lambda number, _: child.send_signal(number))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     """Keep a cluster up until SIGINT or SIGTERM; return 128 plus the signal's number."""
     settings, slurm = Settings.from_environ(environ), read_environment(environ)
     if slurm.mode in SHELLS:
-        return run_step("up", [], environ, dry_run=args.dry_run)
+        return run_step("up", [], environ, dry_run=args.dry_run, no_kill=True)
     if slurm.mode is Mode.FOREIGN_LAUNCHER:
         raise foreign_error(slurm)
     if slurm.mode is Mode.RAY_WORKER:

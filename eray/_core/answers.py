@@ -83,10 +83,32 @@ def barrier_answer(state: State, world: str, generation: int, process_index: int
     return _with_failure(found, {"done": False}, missing, found.process_count - len(barrier.arrived))
 
 
+def saving_answer(state: State, world: str, generation: int, process_index: int) -> Answer:
+    """Return after which step all processes save (None: at their first), or who has not told where it is.
+
+    ``saves`` is false where there is no step for all: somebody waited in vain (``given_up``), or one has left.
+    """
+    found, _ = member_of(state.worlds.get(world), world, generation, process_index)
+    saving, count = found.saving, found.process_count
+    agreed = saving.is_agreed(count)
+    off = not agreed and saving.is_off(_left(found))
+    missing = [] if agreed else _first(found, (index for index in range(count) if index not in saving.heard))
+    answer = {"done": agreed or off, "saves": agreed, "after": saving.last, "given_up": saving.given_up}
+    return _with_failure(found, answer, missing, count - len(saving.heard))
+
+
+def follow_answer(state: State, world: str, generation: int, process_index: int, warned: bool) -> Answer:
+    """Return what a process of a world must hear: its failure, or a preemption of which it was not ``warned``."""
+    found, _ = member_of(state.worlds.get(world), world, generation, process_index)
+    preemption = _notice(state)
+    return _with_failure(found, {"done": preemption is not None and not warned, "preemption": preemption}, [], 0)
+
+
 def watch_answer(state: State, now: float) -> Answer:
     """Return a short summary of every world: phase, failure, who is awaited and since when."""
     lost = [{"node_rank": rank, "node": node.name} for rank, node in state.nodes.items() if not node.alive]
-    return {"version": state.version, "lost_nodes": lost, "worlds": [_summary(w, now) for w in state.worlds.values()]}
+    worlds = [_summary(world, now) for world in state.worlds.values()]
+    return {"version": state.version, "preemption": _notice(state), "lost_nodes": lost, "worlds": worlds}
 
 
 def picture(state: State) -> Topology:
@@ -99,6 +121,7 @@ def picture(state: State) -> Topology:
         epoch=state.epoch,
         nodes=tuple(state.nodes[rank] for rank in ranks),
         worlds=tuple(_world_picture(world) for world in state.worlds.values()),
+        preemption=state.preemption,
     )
 
 
@@ -161,6 +184,17 @@ def _with_failure(world: WorldState, answer: Answer, missing: list[Answer], miss
     }
 
 
+def _left(world: WorldState) -> Iterator[int]:
+    if world.reached[Stage.LEFT]:
+        for index, member in enumerate(world.members):
+            if member is not None and member.stage == Stage.LEFT:
+                yield index
+
+
+def _notice(state: State) -> Answer | None:
+    return None if state.preemption is None else state.preemption.model_dump(mode="json")
+
+
 def _first(world: WorldState, missing: Iterator[int]) -> list[Answer]:
     return [_named(world, index) for index in islice(missing, NAMED)]
 
@@ -202,4 +236,5 @@ def _world_picture(world: WorldState) -> World:
         processes=tuple(processes),
         failure=None if world.failure is None else world.failure.cause,
         timeline=world.timeline,
+        restarts=world.restarts,
     )

@@ -104,6 +104,32 @@ class BarrierEntered:
     sequence: Positive
 
 
+@dataclass(frozen=True)
+class Warned:
+    """Somebody was told that the job is about to end: Slurm's warning signal, or a preemption."""
+
+    reason: Name
+
+
+@dataclass(frozen=True)
+class StepTold:
+    """A process that knows of the preemption tells the last step that it passed, None before its first."""
+
+    world: str
+    generation: Positive
+    process_index: ProcessIndex
+    step: int | None
+
+
+@dataclass(frozen=True)
+class SavingGivenUp:
+    """A process waited in vain for the others' steps."""
+
+    world: str
+    generation: Positive
+    process_index: ProcessIndex
+
+
 Event = (
     NodeAdded
     | NodeFound
@@ -115,4 +141,7 @@ Event = (
     | ProcessFailed
     | ProcessDied
     | BarrierEntered
+    | Warned
+    | StepTold
+    | SavingGivenUp
 )

@@ -24,3 +24,11 @@ class Membership:
     def name(self) -> str:
         """The process as messages name it."""
         return f"process {self.process_index} on {self.node.get('name')}"
+
+    @property
+    def words(self) -> str:
+        """The process and its world."""
+        return (
+            f"process {self.process_index} of {self.process_count} in world {self.world!r} "
+            f"generation {self.generation} on {self.node.get('name')}"
+        )

@@ -41,6 +41,14 @@ def cluster_token(secret: bytes, cluster: str, key: str, restart: int) -> str:
     return hmac.new(secret, _identity("token", cluster, key, str(restart)), hashlib.sha256).hexdigest()
 
 
+def launch_secret(secret: bytes, cluster: str, job: str, restart: int) -> str:
+    """Return the secret that ``eray run`` and ``eray up`` hand their step, as hex text for ERAY_SECRET.
+
+    Who holds the user's secret can derive it again, on the login node too; who holds it learns nothing of the user's.
+    """
+    return hmac.new(secret, _identity("launch", cluster, job, str(restart)), hashlib.sha256).hexdigest()
+
+
 def secret_fingerprint(secret: bytes) -> str:
     """Return eight hex digits that tell two secrets apart and help nobody to find one."""
     return hmac.new(secret, _identity("fingerprint"), hashlib.sha256).hexdigest()[:8]
@@ -81,6 +89,12 @@ def job_directory(state_dir: str, cluster: str, job: str) -> str:
     """Return the directory, shared where home is, that serves people and the login node."""
     name = f"{cluster}-{job}" if cluster else job
     return f"{state_dir.rstrip('/')}/jobs/{_safe(name)}"
+
+
+def cluster_file(key: str) -> str:
+    """Return the file in the job directory that tells how a cluster is reached: the job's own, or one of its steps'."""
+    step = key.partition(".")[2]
+    return f"cluster.{_safe(step)}.json" if step else "cluster.json"
 
 
 def job_of_directory(name: str) -> str | None:

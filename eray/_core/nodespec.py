@@ -1,19 +1,22 @@
 """What one supervisor must know about its node and cluster, as data that crosses a pipe."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
+
+from eray._core.lives import Rule
 
 
 @dataclass(frozen=True)
 class WorldSpec:
-    """A world whose processes the supervisors start: ``per_node`` counts them by node rank."""
+    """A world whose processes the supervisors start: ``per_node`` counts them by node rank, ``rule`` of restarts."""
 
     name: str
     argv: tuple[str, ...]
     per_node: tuple[int, ...]
     devices_per_process: int | None
+    rule: Rule = field(default_factory=Rule)
 
     @property
     def process_count(self) -> int:
@@ -24,6 +27,11 @@ class WorldSpec:
         """Return (node_rank, local_index, local_count, node) by process index: dense, by node rank."""
         return [(rank, local, count, nodes[rank]) for rank, count in enumerate(self.per_node) for local in range(count)]
 
+    def on(self, ranks: Collection[int]) -> "WorldSpec":
+        """Return the world as it is started on these nodes alone: each has as many processes as before."""
+        per_node = tuple(count if rank in ranks else 0 for rank, count in enumerate(self.per_node))
+        return replace(self, per_node=per_node)
+
 
 @dataclass(frozen=True)
 class NodeSpec:
@@ -32,7 +40,9 @@ class NodeSpec:
     ``purpose`` is ``run`` (the supervisors start the world's processes), ``up`` (they stay until a signal) or
     ``tasks`` (they serve processes that call connect(), and leave after the last). ``node_rank`` 0 is the head.
     ``alias`` is the node's address where Slurm itself gave one (cloud nodes). ``shared_run_dir`` is where the
-    supervisor of the job's own cluster would be, for a step that may use it.
+    supervisor of the job's own cluster would be, for a step that may use it. ``preemption_signals`` are the names,
+    such as USR1, of the signals that only warn. ``log_monitor`` has Ray pass its workers' output to their drivers, as
+    it does with a dashboard.
     """
 
     purpose: str
@@ -65,6 +75,8 @@ class NodeSpec:
     node_timeout_s: float
     world: WorldSpec | None = None
     shared_run_dir: str | None = None
+    log_monitor: bool = False
+    preemption_signals: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON. It holds the token: for a pipe, never for argv or a log."""
@@ -75,7 +87,8 @@ class NodeSpec:
         """Read what ``to_json`` wrote."""
         values = _tuples(json.loads(text))
         if values["world"] is not None:
-            values["world"] = WorldSpec(**_tuples(values["world"]))
+            world = _tuples(values["world"])
+            values["world"] = WorldSpec(**world | {"rule": Rule(**world["rule"])})
         return cls(**values)
 
     @property

@@ -20,9 +20,12 @@ from eray._core.events import (
     ProcessFailed,
     Published,
     Reported,
+    SavingGivenUp,
+    StepTold,
+    Warned,
     WorldDeclared,
 )
-from eray._core.topology import Model, Node
+from eray._core.topology import Model, Node, PreemptionNotice
 from eray._core.world import WorldState
 
 KEPT_WORLDS = 64
@@ -33,7 +36,8 @@ class State(Model):
     """All that the coordinator knows.
 
     ``version`` changes with what a watcher cares for (phases, failures, nodes), ``serial`` with every accepted event,
-    ``epoch`` with every life of the actor.
+    ``epoch`` with every life of the actor. ``preemption`` is the first notice: it holds for every world, also for
+    those that come after it.
     """
 
     job: dict[str, Any] | None = None
@@ -42,6 +46,7 @@ class State(Model):
     serial: int = 0
     nodes: dict[int, Node] = Field(default_factory=dict)
     worlds: dict[str, WorldState] = Field(default_factory=dict)
+    preemption: PreemptionNotice | None = None
 
 
 def apply(state: State, event: Event, now: float) -> State:
@@ -58,7 +63,7 @@ def apply(state: State, event: Event, now: float) -> State:
         case NodeLost():
             return _lose_node(state, event, now)
         case WorldDeclared(name):
-            world = transitions.declare(state.worlds.get(name), event)
+            world = transitions.declare(state.worlds.get(name), event, now)
         case Joined(request):
             world = transitions.join(state.worlds.get(request.world), event, state.nodes, now)
         case Published(name):
@@ -67,6 +72,10 @@ def apply(state: State, event: Event, now: float) -> State:
             world = transitions.report(state.worlds.get(name), event, now)
         case BarrierEntered(name):
             world = transitions.enter_barrier(state.worlds.get(name), event, now)
+        case Warned(reason):
+            return _warned(state, reason, now)
+        case StepTold(name) | SavingGivenUp(name):
+            world = transitions.agree_on_saving(state.worlds.get(name), event)
         case ProcessFailed(name) | ProcessDied(name):
             ended = transitions.end(state.worlds.get(name), event, now)
             return state if ended is None else _with_world(state, ended, now)
@@ -76,7 +85,15 @@ def apply(state: State, event: Event, now: float) -> State:
 def milestone(world: WorldState) -> tuple[object, ...]:
     """Return what those who wait for a world wait for: they are woken when it changes, not at every event."""
     passed = world.reached.count(world.process_count)  # stages that all have reached
-    return world.generation, world.phase, passed, world.coordinator_address, world.failure
+    saving = world.saving.given_up, world.saving.is_agreed(world.process_count)
+    return world.generation, world.phase, passed, world.coordinator_address, world.failure, saving
+
+
+def _warned(state: State, reason: str, now: float) -> State:
+    if state.preemption is not None:
+        return state
+    notice = PreemptionNotice(at=now, reason=reason)
+    return state.model_copy(update={"preemption": notice, "serial": state.serial + 1, "version": state.version + 1})
 
 
 def _with_world(state: State, world: WorldState, now: float) -> State:

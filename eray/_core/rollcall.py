@@ -102,6 +102,11 @@ class RollCall:
         """Tell whether every node is there and nothing is wrong with any."""
         return self.problem is None and not self.missing
 
+    def has(self, report: NodeReport) -> bool:
+        """Tell whether the same supervisor has reported before."""
+        entry = self.entries.get(report.node_rank)
+        return entry is not None and _who(entry.report) == _who(report)
+
     def register(self, report: NodeReport, now: float) -> "RollCall":
         """Take a node's report at time ``now``. The same supervisor may report again, a lost node's new one too."""
         misplaced = self._check_place(report)

@@ -63,6 +63,19 @@ class Process(Model):
     state: str
 
 
+class Restart(Model):
+    """Why and when a world was started again. ``generation`` is the one that failed; the times are unix times."""
+
+    generation: int = Field(ge=1)
+    process_count: int = Field(ge=1)
+    cause: str
+    process_index: int | None = None
+    node: str | None = None
+    code: int | None = None
+    failed_at: float | None = None
+    restarted_at: float
+
+
 class World(Model):
     """The processes of one ``jax.distributed`` run. ``timeline`` holds (phase, unix time), oldest first."""
 
@@ -74,6 +87,7 @@ class World(Model):
     processes: tuple[Process, ...] = ()
     failure: str | None = None
     timeline: tuple[tuple[Phase, float], ...] = ()
+    restarts: tuple[Restart, ...] = ()
 
     @model_validator(mode="after")
     def _indexes_are_unique(self) -> Self:
@@ -81,6 +95,13 @@ class World(Model):
         if len(set(indexes)) != len(indexes) or any(index >= self.process_count for index in indexes):
             raise ValueError(f"process indexes must be unique and below {self.process_count}")
         return self
+
+
+class PreemptionNotice(Model):
+    """Why, and since which unix time, the job is known to end soon."""
+
+    at: float
+    reason: str
 
 
 class Topology(Model):
@@ -92,6 +113,7 @@ class Topology(Model):
     epoch: int = 1
     nodes: tuple[Node, ...] = ()
     worlds: tuple[World, ...] = ()
+    preemption: PreemptionNotice | None = None
 
     def world(self, name: str) -> World | None:
         """Return the world of that name, or None."""

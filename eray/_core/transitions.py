@@ -11,8 +11,11 @@ from eray._core.events import (
     ProcessFailed,
     Published,
     Reported,
+    SavingGivenUp,
+    StepTold,
     WorldDeclared,
 )
+from eray._core.history import restarts_after
 from eray._core.plan import planned
 from eray._core.topology import Node
 from eray._core.world import (
@@ -29,7 +32,7 @@ from eray._core.world import (
 from eray.errors import DuplicateProcessError, StaleGenerationError, UsageError, WorldContradictionError
 
 
-def declare(world: WorldState | None, event: WorldDeclared) -> WorldState:
+def declare(world: WorldState | None, event: WorldDeclared, now: float) -> WorldState:
     """Open the world that a launcher is about to start, or add its layout to one that began without."""
     if event.layout is not None and len(event.layout) != event.process_count:
         raise UsageError(f"world {event.name!r}: a layout of {len(event.layout)} for {event.process_count} processes")
@@ -42,7 +45,7 @@ def declare(world: WorldState | None, event: WorldDeclared) -> WorldState:
             raise WorldContradictionError(event.name, "the generation", known, "a new one")
         generation = world.generation + 1
     if generation > world.generation:
-        return new_world(event.name, generation, event.process_count, event.layout)
+        return new_world(event.name, generation, event.process_count, event.layout, restarts_after(world, now))
     if generation < world.generation:
         raise WorldContradictionError(event.name, "the generation", str(world.generation), str(generation))
     _require_count(world, event.process_count)
@@ -61,14 +64,19 @@ def join(world: WorldState | None, event: Joined, nodes: Mapping[int, Node], now
     """
     request, index = event.request, event.request.process_index
     if world is None or (request.generation or 0) > world.generation:
-        return _seated(new_world(request.world, request.generation or 1, request.process_count), request, nodes, now)
+        opened = new_world(
+            request.world, request.generation or 1, request.process_count, restarts=restarts_after(world, now)
+        )
+        return _seated(opened, request, nodes, now)
     if request.generation is not None and request.generation < world.generation:
         raise StaleGenerationError(request.world, index, request.generation, world.generation)
     first = world.members[index] if index < world.process_count else None
     if first is not None and first.join_id == request.join_id:
         return world
     if request.generation is None and (world.is_over or (world.failure is not None and first is not None)):
-        following = new_world(request.world, world.generation + 1, request.process_count)
+        following = new_world(
+            request.world, world.generation + 1, request.process_count, restarts=restarts_after(world, now)
+        )
         return _seated(following, request, nodes, now)
     if world.failure is not None:
         return world
@@ -148,6 +156,18 @@ def enter_barrier(world: WorldState | None, event: BarrierEntered, now: float) -
         return world
     passed = not after[event.name].arrived
     return world.model_copy(update={"barriers": after, "passes": world.passes + int(passed)})
+
+
+def agree_on_saving(world: WorldState | None, event: StepTold | SavingGivenUp) -> WorldState:
+    """Take one process's part in the agreement on the step at which all save; one that has left has no part."""
+    world, member = member_of(world, event.world, event.generation, event.process_index)
+    if world.failure is not None or member.stage == Stage.LEFT:
+        return world
+    if isinstance(event, StepTold):
+        after = world.saving.tell(event.process_index, event.step)
+    else:
+        after = world.saving.give_up(world.process_count)
+    return world if after is world.saving else world.model_copy(update={"saving": after})
 
 
 def _seated(world: WorldState, request: JoinRequest, nodes: Mapping[int, Node], now: float) -> WorldState:

@@ -31,6 +31,14 @@ def barrier_waits(state: State, world: str, generation: int, process_index: int,
     return barrier is not None and barrier.done < sequence
 
 
+def saving_waits(state: State, world: str, generation: int, process_index: int) -> bool:
+    """Tell whether a process of this world waits for others to tell their step."""
+    found = _living(state, world, generation)
+    if found is None or not _is_member(found, process_index) or found.reached[Stage.LEFT]:
+        return False
+    return not found.saving.given_up and not found.saving.is_agreed(found.process_count)
+
+
 def _living(state: State, name: str, generation: int | None) -> WorldState | None:
     world = state.worlds.get(name)
     if world is None or world.failure is not None or generation not in (None, world.generation):

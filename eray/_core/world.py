@@ -10,7 +10,8 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from eray._core.barriers import Barriers
-from eray._core.topology import Model, Phase
+from eray._core.saving import Saving
+from eray._core.topology import Model, Phase, Restart
 from eray.errors import NotJoinedError, StaleGenerationError
 
 
@@ -139,7 +140,9 @@ class WorldState(Model):
     failure: Failure | None = None
     barriers: Barriers = Field(default_factory=dict)
     passes: int = 0  # of all barriers
+    saving: Saving = Saving()
     timeline: tuple[tuple[Phase, float], ...] = ()
+    restarts: tuple[Restart, ...] = ()
 
     @property
     def phase(self) -> Phase:
@@ -174,10 +177,21 @@ class WorldState(Model):
         return None if self.layout is None else self.layout[process_index].node
 
 
-def new_world(name: str, generation: int, process_count: int, layout: tuple[Seat, ...] | None = None) -> WorldState:
-    """Return a world that nobody has joined."""
+def new_world(
+    name: str,
+    generation: int,
+    process_count: int,
+    layout: tuple[Seat, ...] | None = None,
+    restarts: tuple[Restart, ...] = (),
+) -> WorldState:
+    """Return a world that nobody has joined; ``restarts`` tell of its earlier generations."""
     return WorldState(
-        name=name, generation=generation, process_count=process_count, layout=layout, members=(None,) * process_count
+        name=name,
+        generation=generation,
+        process_count=process_count,
+        layout=layout,
+        members=(None,) * process_count,
+        restarts=restarts,
     )
 
 

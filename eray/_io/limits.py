@@ -75,6 +75,25 @@ def group_memory(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int | Non
     return min((int(text) for text in found if text.isdigit() and int(text) < NO_LIMIT), default=None)
 
 
+def memory_kills(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int:
+    """Return how many processes the kernel has killed in this process's control group because memory ran out."""
+    # "oom_kill 3" is a line of memory.events in version 2 of control groups, of memory.oom_control in version 1.
+    names = ("memory.events", "memory.oom_control")
+    for group in _groups("memory", proc, root):
+        rows = (row.split() for name in names for row in text_of(f"{group}/{name}").splitlines())
+        found = [int(row[1]) for row in rows if len(row) == 2 and row[0] == "oom_kill"]
+        if found:
+            return found[0]
+    return 0
+
+
+def memory_words() -> str:
+    """Return how a process ended that the kernel killed for memory, as words after its name."""
+    most = group_memory()
+    limit = "" if most is None else f" (at most {most / 2**30:.1f} GiB)"
+    return f"was killed by the kernel (SIGKILL, 137): its control group ran out of memory{limit}; ask for more (--mem)"
+
+
 def core_pattern() -> str | None:
     """Return where Linux writes the memory of a process that crashes, None where it does not say."""
     return text_of("/proc/sys/kernel/core_pattern").strip() or None

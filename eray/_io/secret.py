@@ -18,7 +18,7 @@ PATIENCE_S = 5.0
 _LOOKS, _PAUSE_S = 20, 0.1  # NFS may show a file of another node's a moment after it refuses to make ours
 
 
-def ensure_secret(state_dir: str) -> bytes:
+def ensure_secret(state_dir: str, patience_s: float = PATIENCE_S) -> bytes:
     """Return the secret of ``state_dir`` (``~/.eray``); the first caller makes it.
 
     It is linked into place, which only one of several nodes can do, so all agree. The directory is made 0700.
@@ -28,9 +28,9 @@ def ensure_secret(state_dir: str) -> bytes:
         DirectoryError: the directory is not safe.
     """
     path = os.path.join(os.path.abspath(state_dir), SECRET_NAME)
-    found = answers({path: lambda: _ensure(path)}, PATIENCE_S)
+    found = answers({path: lambda: _ensure(path)}, patience_s)
     if not found:
-        here = f"does not answer for {PATIENCE_S:g} s on node {socket.gethostname()}"
+        here = f"does not answer for {patience_s:g} s on node {socket.gethostname()}"
         remedy = f"see whether the file server is up, set ERAY_STATE_DIR to another place, {_OTHERWISE}"
         raise SecretError(path, here, remedy)
     return found[path]

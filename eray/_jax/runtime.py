@@ -71,6 +71,21 @@ def require_untouched() -> None:
         )
 
 
+def require_no_accelerator() -> None:
+    """Refuse where JAX in this process holds the memory of accelerators.
+
+    Raises:
+        JaxStateError: a backend is up, and it is not the CPU's.
+    """
+    import jax
+
+    if _backend_is_up() and (platform := jax.devices()[0].platform) != "cpu":
+        raise JaxStateError(
+            f"JAX holds this node's {platform} in the process that calls launch(): set JAX_PLATFORMS=cpu in it, or "
+            "launch before it uses JAX"
+        )
+
+
 def reserve_port() -> socket.socket:
     """Bind a kernel-chosen port that JAX's service can still listen on, and nobody else (FACTS J5).
 

@@ -22,7 +22,7 @@ Call = Callable[[Any, str, Sequence[Any], float], Answer]
 
 def find_coordinator(*, namespace: str = NAMESPACE, name: str = COORDINATOR_NAME) -> Any | None:
     """Return the handle of the coordinator of the Ray cluster that this process is attached to, or None."""
-    _require_ray()
+    require_ray()
     try:
         return ray.get_actor(name, namespace=namespace)
     except ValueError:  # what Ray raises for a name that is not there (FACTS R12)
@@ -31,7 +31,7 @@ def find_coordinator(*, namespace: str = NAMESPACE, name: str = COORDINATOR_NAME
 
 def ray_call(handle: Any, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
     """Call a method of the actor and return its answer."""
-    _require_ray()
+    require_ray()
     answer: Answer = ray.get(getattr(handle, method).remote(*args), timeout=timeout_s)
     return answer
 
@@ -62,7 +62,7 @@ def ask(handle: Any, call: Call, method: str, args: Sequence[Any], timeout_s: fl
     return answer
 
 
-def _require_ray() -> None:
+def require_ray() -> None:
     """Refuse where Ray is down: ``ray.get`` and ``ray.get_actor`` would quietly start a cluster of their own."""
     if not ray.is_initialized():
         raise ClusterLostError("this node", "Ray is not attached in this process", "call ray.shutdown() last")

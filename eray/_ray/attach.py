@@ -21,12 +21,18 @@ DIAL_S = 3.0
 def load(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> bool:
     """Import Ray while its cluster comes up, with ``variables`` set; False where it was imported before."""
     is_new = "ray" not in sys.modules
-    environ.update(variables)
+    adopt(environ, variables)
     import ray  # noqa: F401
 
     import eray._ray.coordinator  # noqa: F401  # Ray loads the actor's class, and pydantic, with its handle
 
     return is_new
+
+
+def adopt(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> None:
+    """Set the variables of one cluster. A token of another's, which Ray prefers to the path of one, is taken out."""
+    environ.update(variables)
+    environ.pop("RAY_AUTH_TOKEN", None)
 
 
 def attach(

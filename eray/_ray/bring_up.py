@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 from eray._core.nodespec import NodeSpec
@@ -14,6 +15,8 @@ from eray._ray.supervisor import Message
 
 logger = logging.getLogger(__name__)
 
+HOME_S = 3.0
+
 
 class BringUp:
     """Starts Ray on each node as early as it can start; ``ready`` are the nodes whose processes may attach."""
@@ -24,14 +27,15 @@ class BringUp:
         driver: HeadDriver,
         nodes: Nodes,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        came: Callable[[int], None],
     ) -> None:
-        self._spec, self._driver, self._nodes, self._spawn = spec, driver, nodes, spawn
+        self._spec, self._driver, self._nodes, self._spawn, self._came = spec, driver, nodes, spawn, came
         self._gcs_address: str | None = None
         self._started: set[int] = set()
         self._up: dict[int, dict[str, Any]] = {}
         self.ready: set[int] = set()
         self._told: set[int] = set()
-        self._all_told = False
+        self.all_were_ready = False
         self.has_coordinator = asyncio.Event()
 
     def start(self, report: NodeReport) -> None:
@@ -45,6 +49,12 @@ class BringUp:
         elif rank == 0 or self._gcs_address is not None:
             self._started.add(rank)
             self._nodes.send(rank, {"type": "start-ray", "gcs_address": self._gcs_address if rank else None})
+
+    def start_again(self, rank: int) -> None:
+        """Start the Ray of a node once more, beside the processes of the world's next generation there."""
+        self.forget(rank)
+        self._started.add(rank)
+        self._nodes.send(rank, {"type": "restart-ray", "gcs_address": self._gcs_address})
 
     def forget(self, rank: int) -> None:
         """Forget a node whose supervisor is gone; a new one of it starts from the beginning."""
@@ -72,10 +82,12 @@ class BringUp:
         for each in sorted(self._up.keys() - self.ready):
             self.ready.add(each)
             await in_daemon_thread(self._driver.add_node, self._up[each])
-            self._nodes.send(each, {"type": "ready", "gcs_address": self._gcs_address, "node": self._up[each]})
+            access = {"gcs_address": self._gcs_address, "dashboard": self._driver.dashboard}
+            self._nodes.send(each, {"type": "ready", **access, "node": self._up[each]})
             self._told.add(each)
-        if len(self._told) == len(self._spec.nodes) and not self._all_told:
-            self._all_told = True
+            self._came(each)
+        if len(self._told) == len(self._spec.nodes) and not self.all_were_ready:
+            self.all_were_ready = True
             await self._tell_people()
 
     async def tell_layout(self, served: Mapping[int, Message]) -> None:
@@ -93,7 +105,8 @@ class BringUp:
 
     async def _tell_people(self) -> None:
         logger.info("all nodes are ready")
+        with suppress(TimeoutError):  # a home that hangs holds nothing up
+            async with asyncio.timeout(HOME_S):
+                await in_daemon_thread(self._driver.publish, list(self._up.values()))
         if self._spec.purpose == "up":
             print(self._driver.exports(), flush=True)
-        if self._spec.job is not None:
-            await in_daemon_thread(self._driver.publish, list(self._up.values()))

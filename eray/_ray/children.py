@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from eray._io import guard, process
+from eray._io import guard, process, signals
 
 TAIL_LINES = 15
 CHUNK = 65_536
@@ -89,6 +89,14 @@ class Children:
             process.kill(process.Identity(pid, started), signal.SIGKILL)
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=1.0)
+
+    def pass_on(self, number: int) -> None:
+        """Send a signal to those of them, and of their process groups, that catch it. It would end the others."""
+        groups = {child.process.pid for child in self._children.values()}
+        for pid, started in guard.family(self._leaders, {}).items():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getpgid(pid) in groups and signals.catches(pid, number):
+                    process.kill(process.Identity(pid, started), number)
 
     def signal(self, number: int) -> None:
         """Send a signal to each of them and to what stayed in their process groups."""

@@ -1,24 +1,23 @@
-"""The coordinator as typed calls, each with a deadline.
+"""The coordinator as calls of the processes of a world, each with a deadline.
 
 What the coordinator refuses, and the failure of a world, are raised as errors of eray; every call may also raise
-ClusterLostError. Only ``topology`` loads pydantic.
+ClusterLostError.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eray._core.missing import name_missing
-from eray._core.timing import POLL_S, Deadline, poll_s
+from eray._core.timing import Deadline, poll_s
 from eray._io import clock
-from eray._ray.asking import Answer, Call, ask, ray_call
+from eray._ray.asking import Answer
 from eray._ray.asking import find_coordinator as find_coordinator
+from eray._ray.cluster_client import ANSWER_S, ClusterClient
 from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError, error_of
 
-if TYPE_CHECKING:
-    from eray._core.topology import Node, Topology
-
-ANSWER_S = 10.0  # how late an answer may be, beyond what the call blocks
+FOLLOW_S, FOLLOW_ANSWER_S = 30.0, 60.0
+"""A follower is in no hurry: that its answer is late is no reason to end a process."""
 
 Progress = Callable[[str], None]
 
@@ -39,51 +38,15 @@ class JoinAnswer:
     coordinator_address: str | None
 
 
-class CoordinatorClient:
-    """Asks one coordinator, the actor ``handle``. Safe to use from several threads."""
+@dataclass(frozen=True)
+class SavePoint:
+    """All processes of a world save at their first step after ``after``, None: at the very first."""
 
-    def __init__(self, handle: Any, *, call: Call = ray_call) -> None:
-        self.handle = handle
-        self._call = call
+    after: int | None
 
-    def ping(self, *, timeout_s: float = 30.0) -> Answer:
-        """Return ``pid``, ``epoch`` and ``version`` of the coordinator."""
-        return self._ask("ping", (), timeout_s)
 
-    def topology(self, *, timeout_s: float = 30.0) -> "Topology":
-        """Return the cluster as the coordinator sees it now."""
-        from eray._core.topology import Topology
-
-        return Topology.model_validate(self._ask("topology", (), timeout_s))
-
-    def add_node(self, node: "Node", *, timeout_s: float = 30.0) -> None:
-        """Tell that a node's Ray is up."""
-        self._ask("add_node", (node.model_dump(mode="json"),), timeout_s)
-
-    def find_node(self, fields: Mapping[str, Any], *, timeout_s: float = 30.0) -> dict[str, Any]:
-        """Return the node with this ``ray_node_id``; one of a Ray that eray did not start is taken in, with a rank."""
-        return dict(self._ask("find_node", (dict(fields),), timeout_s)["node"])
-
-    def lose_node(self, node_rank: int, reason: str, *, timeout_s: float = 30.0) -> None:
-        """Tell that a node is gone; worlds with processes there fail."""
-        self._ask("lose_node", (node_rank, reason), timeout_s)
-
-    def declare_world(
-        self,
-        name: str,
-        process_count: int,
-        *,
-        generation: int | None = None,
-        layout: Sequence[tuple[int, int, int, str]] | None = None,
-        timeout_s: float = 30.0,
-    ) -> int:
-        """Open a world and return its generation; None takes the next one.
-
-        ``layout`` has (node_rank, local_index, local_count, node) by process index.
-        """
-        rows = None if layout is None else [list(row) for row in layout]
-        world = {"name": name, "process_count": process_count, "generation": generation, "layout": rows}
-        return int(self._ask("declare_world", (world,), timeout_s)["generation"])
+class CoordinatorClient(ClusterClient):
+    """Asks for one process of a world, which may ask all that the others may."""
 
     def join(self, request: Mapping[str, Any], *, timeout_s: float, progress: Progress | None = None) -> JoinAnswer:
         """Return this process's place when all processes of its world have joined.
@@ -196,36 +159,53 @@ class CoordinatorClient:
                 raise BarrierTimeoutError(name, _missing(answer), timeout_s)
             _say(progress, f"barrier {name!r}: waiting for {_missing(answer)}")
 
-    def died(
-        self,
-        world: str,
-        generation: int,
-        process_index: int,
-        cause: str,
-        code: int | None = None,
-        *,
-        timeout_s: float = 30.0,
-    ) -> None:
-        """Tell that a process is gone; unless it had left, its world fails."""
-        self._ask("died", (world, generation, process_index, cause, code), timeout_s)
+    def agree_to_save(
+        self, world: str, generation: int, process_index: int, last_step: int | None, *, timeout_s: float
+    ) -> SavePoint | None:
+        """Tell the last step that this process passed, and return after which one all of them save.
 
-    def watch(self, version: int, *, wait_s: float = POLL_S) -> Answer:
-        """Return a summary of all worlds when it is no longer that of ``version``, or after ``wait_s`` (30 at most)."""
-        return self._ask("watch", (version, wait_s), wait_s + ANSWER_S)
+        None where a process has left, so that there is no step for all.
+
+        Raises:
+            JoinTimeoutError: one waited in vain for another; no process saves then.
+            WorldFailedError: the world failed meanwhile.
+        """
+        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        answer: Answer = {"done": False}
+        while not answer["done"]:
+            answer = self._poll("tell_step", (world, generation, process_index, last_step), deadline, world)
+            if not answer["done"] and deadline.is_over(clock.monotonic()):
+                answer = self._ask("give_up_saving", (world, generation, process_index), ANSWER_S)
+        if answer["given_up"]:
+            raise JoinTimeoutError(world, _missing(answer), timeout_s, "tell its step")
+        return SavePoint(answer["after"]) if answer["saves"] else None
+
+    def follow(self, world: str, generation: int, process_index: int, *, warned: bool) -> str | None:
+        """Return why the job is about to end as soon as that is known, None when there is nothing new for a while.
+
+        ``warned`` tells that this process knows of the preemption, and only waits for a failure.
+
+        Raises:
+            WorldFailedError: the world has failed.
+        """
+        answer = self._ask("follow", (world, generation, process_index, warned, FOLLOW_S), FOLLOW_S + FOLLOW_ANSWER_S)
+        _raise_failure(answer, world)
+        return str(answer["preemption"]["reason"]) if answer["done"] else None
 
     def _poll(self, method: str, args: Sequence[Any], deadline: Deadline, world: str) -> Answer:
         remaining_s = deadline.remaining_s(clock.monotonic())
         index = args[0]["process_index"] if method == "join" else args[2]
         wait_s = min(poll_s(index, deadline.timeout_s - remaining_s), remaining_s)
         answer = self._ask(method, (*args, wait_s), wait_s + ANSWER_S)
-        if answer.get("failure_error"):
-            raise error_of(answer["failure_error"])
-        if answer.get("failure") is not None:
-            raise WorldFailedError(world, int(answer["failed_generation"]), str(answer["failure"]))
+        _raise_failure(answer, world)
         return answer
 
-    def _ask(self, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
-        return ask(self.handle, self._call, method, args, timeout_s)
+
+def _raise_failure(answer: Answer, world: str) -> None:
+    if answer.get("failure_error"):
+        raise error_of(answer["failure_error"])
+    if answer.get("failure") is not None:
+        raise WorldFailedError(world, int(answer["failed_generation"]), str(answer["failure"]))
 
 
 def _join_answer(answer: Answer) -> JoinAnswer:

@@ -43,8 +43,10 @@ class Clients:
         left: Callable[[Client], None],
         failed: Callable[[Client, Message], None],
         gone: Callable[[Client], None],
+        warned: Callable[[Message], None],
     ) -> None:
         self._path, self._welcome, self._left, self._failed, self._gone = path, welcome, left, failed, gone
+        self._warned = warned
         self._server: asyncio.Server | None = None
         self.connected: list[Client] = []
         self.seen = 0
@@ -122,6 +124,8 @@ class Clients:
         elif message["type"] == "failed":
             client.left = True
             self._failed(client, message)
+        elif message["type"] == "warned":
+            self._warned(message)
 
 
 _FOREIGN_NAMESPACE = {

@@ -4,6 +4,8 @@ Options and costs as measured with Ray 2.60 (docs/decisions): without the autosc
 the dashboard a raylet is up 3.5 s earlier; the client server and the workers that Ray starts ahead cost a second each.
 """
 
+import os
+import shlex
 import sys
 from collections.abc import Mapping
 
@@ -35,7 +37,7 @@ def start_command(
     argv += [
         f"--node-ip-address={address}",
         f"--temp-dir={spec.ray_dir}",
-        f"--include-log-monitor={str(spec.dashboard).lower()}",
+        f"--include-log-monitor={str(spec.dashboard or spec.log_monitor).lower()}",
         "--dashboard-agent-listen-port=0",
         "--min-worker-port=0",
         "--max-worker-port=0",
@@ -47,9 +49,12 @@ def start_command(
     if spec.memory_bytes is not None:
         argv.append(f"--memory={max(spec.memory_bytes - object_store_bytes, 0)}")
     hook = "with_dashboard" if spec.dashboard else "without_dashboard"
-    return Command(
-        tuple(argv), {**environ, **ray_variables(spec), **_NODE_VARIABLES, "RAY_START_HOOK": f"{START_HOOK}.{hook}"}
-    )
+    own = {
+        "RAY_START_HOOK": f"{START_HOOK}.{hook}",
+        # The driver of a Ray Job finds the `python` that runs eray, also when its environment is not activated.
+        "PATH": os.pathsep.join([os.path.dirname(sys.executable), environ.get("PATH", os.defpath)]),
+    }
+    return Command(tuple(argv), {**environ, **ray_variables(spec), **_NODE_VARIABLES, **own})
 
 
 def ray_variables(spec: NodeSpec) -> dict[str, str]:
@@ -60,6 +65,24 @@ def ray_variables(spec: NodeSpec) -> dict[str, str]:
 def driver_variables(auth: str, token_path: str) -> dict[str, str]:
     """Return what a driver of a cluster needs (FACTS R19)."""
     return auth_variables(auth, token_path) | {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+
+
+def export_lines(
+    gcs_address: str, dashboard: str | None, auth: str, token_path: str | None, token: str | None = None
+) -> list[str]:
+    """Return what a shell needs to reach a cluster, and no other, with Ray's own commands.
+
+    The token itself stands there only where no process on this machine holds it under a path.
+    """
+    variables = driver_variables(auth, token_path or "") | {"RAY_ADDRESS": gcs_address}
+    if token_path is None and auth != "disabled":
+        del variables["RAY_AUTH_TOKEN_PATH"]
+        variables["RAY_AUTH_TOKEN"] = token or ""
+    if dashboard:
+        variables["RAY_API_SERVER_ADDRESS"] = f"http://{dashboard}"
+    unset = [name for name in ("RAY_API_SERVER_ADDRESS", "RAY_AUTH_TOKEN") if name not in variables]
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    return [*([f"unset {' '.join(unset)}"] if unset else []), *lines]
 
 
 def auth_variables(auth: str, token_path: str) -> dict[str, str]:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import platform
-import shlex
 import threading
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
@@ -12,12 +11,13 @@ from typing import Any
 
 from eray._core.layout import task_layout
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
-from eray._core.nodespec import NODE_FILE, NodeSpec
+from eray._core.nodespec import NODE_FILE, NodeSpec, WorldSpec
 from eray._core.timing import Backoff
 from eray._io import files, process
 from eray._ray import job_home
-from eray._ray.commands import driver_variables
-from eray.errors import ClusterLostError, ErayError
+from eray._ray.attach import adopt
+from eray._ray.commands import driver_variables, export_lines
+from eray.errors import ClusterLostError, DirectoryError, ErayError
 
 SNAPSHOT_NAME = "coordinator.json"
 WATCH_S = 20.0
@@ -38,6 +38,11 @@ class HeadDriver:
         self.shared = shared_cluster(spec)
 
     @property
+    def dashboard(self) -> str | None:
+        """Host and port of Ray's dashboard, which takes Ray Jobs; None where it does not run."""
+        return self._dashboard_url or None
+
+    @property
     def is_up(self) -> bool:
         """Whether the coordinator answers."""
         return self._client is not None
@@ -45,7 +50,7 @@ class HeadDriver:
     def load(self) -> None:
         """Import Ray while its node starts, with this cluster's authentication."""
         token_path = self._spec.token_path if self.shared is None else self.shared["token_path"]
-        self._environ.update(driver_variables(self._spec.auth, token_path))
+        adopt(self._environ, driver_variables(self._spec.auth, token_path))
         logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it is used in a thread
         import ray  # noqa: F401
 
@@ -70,10 +75,9 @@ class HeadDriver:
         )
         client = CoordinatorClient(handle)
         client.ping(timeout_s=spec.cluster_timeout_s)
-        if spec.world is not None:
-            layout = spec.world.layout(spec.nodes)
-            client.declare_world(spec.world.name, spec.world.process_count, generation=1, layout=layout)
         self._client = client
+        if spec.world is not None:
+            self.declare(1, spec.world)
 
     def shared_node(self, name: str) -> dict[str, Any]:
         """Return a node of the job's own cluster, after attaching to it.
@@ -112,11 +116,8 @@ class HeadDriver:
         """Return what a shell needs to reach this cluster with Ray's own commands."""
         import ray
 
-        variables = driver_variables(self._spec.auth, self._spec.token_path)
-        variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
-        if self._dashboard_url:
-            variables["RAY_API_SERVER_ADDRESS"] = f"http://{self._dashboard_url}"
-        return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
+        gcs_address, spec = ray.get_runtime_context().gcs_address, self._spec
+        return "\n".join(export_lines(gcs_address, self.dashboard, spec.auth, spec.token_path))
 
     def add_node(self, node: Mapping[str, Any]) -> None:
         """Tell the coordinator of a node whose Ray is up."""
@@ -124,9 +125,22 @@ class HeadDriver:
 
         self._client.add_node(Node.model_validate(node))
 
-    def died(self, world: str, generation: int, process_index: int, cause: str) -> None:
+    def died(self, world: str, generation: int, process_index: int, cause: str, code: int | None) -> None:
         """Tell the coordinator of a dead process."""
-        self._client.died(world, generation, process_index, cause)
+        self._client.died(world, generation, process_index, cause, code)
+
+    def lose_node(self, node_rank: int, reason: str) -> None:
+        """Tell the coordinator that a node is gone, with its processes."""
+        self._client.lose_node(node_rank, reason)
+
+    def declare(self, generation: int, world: WorldSpec) -> None:
+        """Tell the coordinator of the generation that is started."""
+        layout = world.layout(self._spec.nodes)
+        self._client.declare_world(world.name, world.process_count, generation=generation, layout=layout)
+
+    def warn(self, reason: str) -> None:
+        """Tell the coordinator that the job is about to end."""
+        self._client.warn(reason)
 
     async def watch(self, version: int) -> Mapping[str, Any]:
         """Return the worlds when something changed, or after a while.
@@ -153,23 +167,37 @@ class HeadDriver:
         raise ClusterLostError(self._spec.node, "this process has left Ray", "see the first error above")
 
     def publish(self, nodes: Sequence[Mapping[str, Any]]) -> None:
-        """Tell people and the login node how this cluster is reached."""
+        """Tell Ray's job drivers, people and the login node how this cluster is reached."""
         import ray
 
-        spec = self._spec
-        job_home.publish(
-            spec,
-            {
-                "job": spec.job,
-                "key": spec.key,
-                "restart": spec.restart,
-                "gcs_address": ray.get_runtime_context().gcs_address,
-                "dashboard": self._dashboard_url or None,
-                "auth": spec.auth,
-                "versions": {"ray": ray.__version__, "python": platform.python_version()},
-                "nodes": list(nodes),
-            },
-        )
+        context, spec = ray.get_runtime_context(), self._spec
+        if self.dashboard is not None:
+            self._keep_address(context.gcs_address)
+        if spec.job is None:
+            return
+        about = {
+            "job": spec.job,
+            "key": spec.key,
+            "restart": spec.restart,
+            "cluster": spec.cluster,
+            "node": spec.node,
+            "gcs_address": context.gcs_address,
+            "dashboard": self.dashboard,
+            "auth": spec.auth,
+            "fingerprint": spec.fingerprint,
+            "session": context.get_session_name(),
+            "versions": {"ray": ray.__version__, "python": platform.python_version()},
+            "nodes": list(nodes),
+        }
+        job_home.publish(spec, about)
+
+    def _keep_address(self, gcs_address: str) -> None:
+        """Write what Ray reads when it starts a job's driver: without it the driver gets any Ray of this machine.
+
+        Ray writes the same itself, but only when `ray start` is done.
+        """
+        with suppress(DirectoryError):
+            files.write_private(os.path.join(self._spec.ray_dir, "ray_current_cluster"), gcs_address)
 
     def close(self) -> None:
         """Leave Ray before it is stopped: a driver of a dying cluster makes noise."""

@@ -1,6 +1,6 @@
 """What the head's supervisor does beyond its own node: roll-call, coordinator, the end.
 
-All events, this node's and the others', arrive in ``handle``. The first cause of a failure is kept and said once.
+All events, this node's and the others', arrive in ``handle``.
 """
 
 import asyncio
@@ -9,20 +9,21 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from eray._core.missing import name_missing
 from eray._core.nodespec import NodeSpec
-from eray._core.outcome import Outcome
-from eray._core.phase import COMPLETE
+from eray._core.phase import COMPLETE, Phase
 from eray._core.rollcall import NodeReport
 from eray._core.timing import Deadline
 from eray._io import clock
 from eray._io.threads import in_daemon_thread
+from eray._ray.alarm import Alarm
 from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
+from eray._ray.failures import Failures
+from eray._ray.news import News
 from eray._ray.nodes import Nodes
 from eray._ray.notices import fault, say
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import ChannelClosed, ClusterError, ErayError, JoinError, error_data, error_of
+from eray.errors import ChannelClosed, ErayError, JoinError, error_of
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +32,10 @@ LEAVE_S = 4.0
 DETACH_S = 2.0
 WAITING_S = 10.0
 """How often it is said which nodes are awaited."""
-CULPRIT_S = 9.0
-HEAR_S = 3.0
-"""How long processes that heard of a failure may take."""
 
 
 class Head:
-    """Brings the cluster up, notices what fails, and takes it down."""
+    """Brings the cluster up, hears what its nodes say, and takes it down."""
 
     def __init__(self, spec: NodeSpec, supervisor: Supervisor, driver: HeadDriver) -> None:
         self._spec, self._supervisor, self._driver = spec, supervisor, driver
@@ -49,13 +47,23 @@ class Head:
             lost=self._node_lost,
             spawn=self._spawn,
         )
-        self._bring_up = BringUp(spec, driver, self._nodes, self._spawn)
-        self._complete = False
+        self._bring_up = BringUp(spec, driver, self._nodes, self._spawn, self._node_came)
+        self._news = News(self._bring_up.has_coordinator)
+        self._alarm = Alarm(self._nodes, driver, self._bring_up, self._spawn)
         self._served: dict[int, Message] = {}
+        self._failures = Failures(
+            spec,
+            self._nodes,
+            driver,
+            self._news,
+            can_hear=lambda: bool(self._served) or spec.world is None,
+            outlives_nodes=lambda: spec.purpose == "up" and self._bring_up.all_were_ready,
+            spawn=self._spawn,
+        )
+        self._generations = self._failures.generations
+        self._complete = False
         self._idle: set[int] = set()
         self._phases: dict[str, str] = {}
-        self._outcome = Outcome(set(range(spec.world.process_count)) if spec.world else set())
-        self._result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         supervisor.emit = lambda message: self.handle(0, message)
 
@@ -70,7 +78,8 @@ class Head:
             self._nodes.register(self._supervisor.report())
             self._spawn(self._watch_roll_call())
             self._spawn(self._watch_worlds())
-            code = await self._result
+            self._spawn(self._news.post())
+            code = await self._failures.result
             if server is not None:
                 server.refuse()
             await self._take_down()
@@ -82,8 +91,7 @@ class Head:
 
     def finish(self, code: int) -> None:
         """End the cluster; the first call decides the code."""
-        if not self._result.done():
-            self._result.set_result(code)
+        self._failures.finish(code)
 
     def handle(self, rank: int, message: Message) -> None:
         """Take what a node says."""
@@ -94,15 +102,19 @@ class Head:
         elif kind == "ray-ready":
             self._spawn(self._bring_up.node_is_up(rank, message["node"]))
         elif kind == "ray-lost":
-            self._fail(message["reason"], ClusterError.exit_code)
+            if self._failures.ray_lost(rank, message["reason"]):
+                self._bring_up.start_again(rank)
         elif kind == "error":
-            self._fail_with(error_of(message["error"]))
+            self._failures.node_failed(rank, error_of(message["error"]))
         elif kind == "child-ended":
-            self._child_ended(message)
+            self._failures.child_ended(message)
+        elif kind == "processes-stopped" and self._generations is not None:
+            self._generations.stopped(rank, message["generation"])
         elif kind == "process-failed":
-            self._fail(message["cause"], message["code"], message["process_index"])
+            about = (message["generation"], message["cause"], message["code"], message["process_index"])
+            self._failures.world_failed(*about)
         elif kind == "died":
-            self._spawn(self._process_died(message))
+            self._failures.process_died(message)
         elif kind == "busy":
             self._served[rank] = message
             self._idle.discard(rank)
@@ -110,34 +122,38 @@ class Head:
         elif kind == "idle":
             self._idle.add(rank)
             self._end_when_idle()
+        elif kind == "warned":
+            self._alarm.raise_for(message["reason"])
         elif kind == "signal":
             self.finish(128 + message["number"])
 
     def _node_reported(self, report: NodeReport) -> None:
-        roll, world = self._nodes.roll, self._spec.world
+        roll = self._nodes.roll
         if roll.problem is not None:
-            self._fail_with(roll.problem)
+            self._failures.fail_with(roll.problem)
             return
         self._bring_up.start(report)
+        self._alarm.repeat(report.node_rank)
         if roll.complete and not self._complete:
             self._complete = True
             logger.info("roll-call complete")
-            if world is not None:
-                self._nodes.broadcast({"type": "start-processes", "generation": 1})
+            if self._generations is not None:
+                self._generations.start()
+
+    def _node_came(self, rank: int) -> None:
+        if self._generations is not None:
+            self._generations.came(rank)
 
     def _node_lost(self, rank: int, name: str, reason: str) -> None:
         self._bring_up.forget(rank)
         if rank in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
             return
-        indexes = self._processes_on(rank)
-        processes = name_missing([{"process_index": index} for index in indexes])
-        self._fail(f"node {name} ({processes}) is lost: {reason}", ClusterError.exit_code)
-        if (decided := self._outcome.lost(indexes)) is not None:
-            self.finish(decided)
+        self._failures.node_lost(rank, name, reason, self._processes_on(rank))
         self._end_when_idle()
 
     def _processes_on(self, rank: int) -> list[int]:
-        if (world := self._spec.world) is not None:
+        if self._generations is not None:
+            world = self._generations.world
             return [index for index, row in enumerate(world.layout(self._spec.nodes)) if row[0] == rank]
         return list(self._served.get(rank, {}).get("indexes_on_node") or [])
 
@@ -145,12 +161,14 @@ class Head:
         deadline = Deadline.after(self._spec.cluster_timeout_s, now=clock.monotonic())
         while not deadline.is_over(clock.monotonic()):
             await asyncio.sleep(min(deadline.remaining_s(clock.monotonic()), WAITING_S))
-            if self._nodes.roll.missing and self._outcome.cause is None:
+            if self._bring_up.all_were_ready:
+                return  # a node that is lost later is no late one
+            if self._nodes.roll.missing and self._failures.outcome.cause is None:
                 say(f"waiting for {', '.join(self._nodes.roll.missing[:20])} to report to the head")
         if self._spec.purpose == "tasks" and self._phases and set(self._phases.values()) <= COMPLETE:
             return  # worlds of some of the step's tasks: they have all that they need
         if (overdue := self._nodes.overdue(self._bring_up.ready)) is not None:
-            self._fail_with(overdue)
+            self._failures.fail_with(overdue)
 
     async def _watch_worlds(self) -> None:
         version = 0
@@ -158,14 +176,22 @@ class Head:
         while True:
             answer = await self._driver.watch(version)
             version = int(answer["version"])
+            self._alarm.heard(answer.get("preemption"))
             for world in answer["worlds"]:
                 name, generation, phase = world["name"], world["generation"], world["phase"]
                 if self._phases.get(name) != phase:
                     self._phases[name] = phase
                     logger.info("world %s generation %s is %s", name, generation, phase)
-                if world["failure"] is not None and name in self._own_worlds:
-                    cause = f"world {name!r} (generation {generation}) failed: {world['failure']}"
-                    self._fail(cause, JoinError.exit_code, (world["failed"] or {}).get("process_index"))
+                if name in self._own_worlds:
+                    self._take_world(world)
+
+    def _take_world(self, world: Message) -> None:
+        if self._generations is not None and world["phase"] == Phase.RUNNING:
+            self._generations.runs(world["generation"])
+        if world["failure"] is not None:
+            cause = f"world {world['name']!r} (generation {world['generation']}) failed: {world['failure']}"
+            index = (world["failed"] or {}).get("process_index")
+            self._failures.world_failed(world["generation"], cause, JoinError.exit_code, index)
 
     @property
     def _own_worlds(self) -> set[str]:
@@ -174,49 +200,11 @@ class Head:
             return {self._spec.world.name}
         return {str(about["world"]) for about in self._served.values()} if self._spec.purpose == "tasks" else set()
 
-    def _child_ended(self, message: Message) -> None:
-        index, code, first = message["process_index"], message["code"], self._outcome.cause is None
-        decided = self._outcome.ended(index, code)
-        heard = code == self._outcome.told and index != self._outcome.culprit  # it left for what it was told
-        if code and (first or (decided == code and not heard)):
-            tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""
-            say(message["cause"] + tail)
-        if code and self._outcome.failed(message["cause"], JoinError.exit_code, index):
-            self._tell_failure(JoinError.exit_code)
-        if decided is not None:
-            self.finish(decided)
-
-    async def _process_died(self, message: Message) -> None:
-        world, generation, process_index = message["place"]
-        if self._spec.world is not None or world is None:
-            return  # its own supervisor is its parent there, and tells with which code it ended
-        cause = message["cause"] + ("" if message["joined"] else " before it joined")
-        self._fail(cause, JoinError.exit_code, process_index)
-        if message["joined"] and self._driver.is_up:
-            with suppress(ErayError):  # the coordinator only keeps the record; the processes know already
-                await in_daemon_thread(self._driver.died, world, generation, process_index, cause)
-
     def _end_when_idle(self) -> None:
         if self._spec.purpose != "tasks" or not self._idle >= self._nodes.connected:
             return
-        if self._outcome.told or len(self._served) == len(self._spec.nodes):
-            self.finish(self._outcome.told or 0)
-
-    def _fail_with(self, error: ErayError) -> None:
-        self._fail(str(error), error.exit_code, error=error_data(error))
-
-    def _fail(self, cause: str, code: int, culprit: int | None = None, error: Message | None = None) -> None:
-        """Keep the first cause, tell everybody, and end unless the processes do so by themselves soon."""
-        if self._result.done() or not self._outcome.failed(cause, code, culprit):
-            return
-        say(cause)
-        self._tell_failure(code, error)
-        heard_s = HEAR_S if self._served or self._spec.world is None else 0.0  # nobody has connected: nobody hears
-        own = culprit in self._outcome.running  # its code counts: it may take longer to end than the others
-        asyncio.get_running_loop().call_later(CULPRIT_S if own else heard_s, self.finish, code)
-
-    def _tell_failure(self, code: int, error: Message | None = None) -> None:
-        self._nodes.broadcast({"type": "failed", "cause": self._outcome.cause, "code": code, "error": error})
+        if self._failures.outcome.told or len(self._served) == len(self._spec.nodes):
+            self.finish(self._failures.outcome.told or 0)
 
     async def _take_down(self) -> None:
         self._idle |= self._nodes.connected
@@ -245,6 +233,6 @@ class Head:
         except ChannelClosed:
             pass  # its end is noticed where it is read
         except ErayError as exc:
-            self._fail_with(exc)
+            self._failures.fail_with(exc)
         except Exception as exc:  # else all would wait for their deadline
-            self._fail_with(fault(self._spec.node, exc))
+            self._failures.fail_with(fault(self._spec.node, exc))

@@ -23,6 +23,8 @@ LOCK_WAIT_S = 10.0
 LEFT_AFTER_S = 5.0
 ROOM_S = 5.0
 """How often it is seen whether the disk is full."""
+ACCESS = ("gcs_address", "dashboard", "auth", "token_path")
+"""What leads to a cluster from one of its nodes."""
 
 
 def prepare(spec: NodeSpec) -> NodeLock:
@@ -114,13 +116,15 @@ def _locked(spec: NodeSpec) -> NodeLock:
 
 
 def announce(spec: NodeSpec, access: Mapping[str, Any]) -> None:
-    """Write how this node's cluster is reached, for steps of the job that may use it. The cluster can do without."""
+    """Write how this node's cluster is reached, for what starts on this node later. The cluster can do without."""
     pid = os.getpid()
-    about = {"job": spec.job, "key": spec.key, "pid": pid, "started": process.start_time(pid), **access}
+    identity = {"job": spec.job, "key": spec.key, "cluster": spec.cluster, "restart": spec.restart}
+    identity |= {"node": spec.nodes[0], "at_head": spec.node_rank == 0, "stays": spec.purpose == "up"}
+    about = {**identity, "pid": pid, "started": process.start_time(pid), **access}
     try:
         files.write_private_json(os.path.join(spec.run_dir, NODE_FILE), about)
     except DirectoryError as exc:
-        say(f"steps of this job will not find its cluster on node {spec.node}: {exc}")
+        say(f"commands on node {spec.node} will not find this cluster: {exc}")
 
 
 def object_store_bytes(spec: NodeSpec) -> int:
@@ -142,6 +146,12 @@ def object_store_bytes(spec: NodeSpec) -> int:
             "remove what old jobs left there, or give the container more (--shm-size)",
         )
     return size
+
+
+def renew(spec: NodeSpec) -> None:
+    """Empty Ray's temp directory for a node that takes part anew."""
+    shutil.rmtree(spec.ray_dir, ignore_errors=True)
+    files.private_directory(spec.ray_dir, spec.tmpdir)
 
 
 def clear(spec: NodeSpec) -> None:

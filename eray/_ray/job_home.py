@@ -15,10 +15,10 @@ MAX_LOG_BYTES = 32 * 1024 * 1024
 
 
 def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
-    """Write ``cluster.json``, which only the user can read. The token is not in it: it follows from the secret."""
+    """Write the cluster's file, which only the user can read. The token is not in it: it follows from the secret."""
     try:
         directory = files.private_directory(_job_directory(spec), os.path.dirname(spec.state_dir))
-        files.write_private_json(os.path.join(directory, "cluster.json"), about)
+        files.write_private_json(os.path.join(directory, naming.cluster_file(spec.key)), about)
     except DirectoryError as exc:
         say(f"the login node will not find this cluster: {exc}")
 

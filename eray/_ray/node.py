@@ -31,6 +31,10 @@ HOME_S = 3.0
 """How long the end of a cluster waits for the home: Ray's files, and we, are to be gone soon."""
 POST_S = 2.0
 EXIT_CLUSTER = ClusterLostError.exit_code
+COME_AGAIN: None = None
+"""Instead of a code: this node takes part anew."""
+COME_AGAIN_S = 10.0
+"""How long, at least, a node looks for a head that it has lost."""
 
 
 def supervise(
@@ -77,24 +81,39 @@ async def _serve(
     led: bool,
 ) -> int:
     try:
-        supervisor = Supervisor(spec, environ, ray_environ, ward)
-        await supervisor.listen()
-        watching = asyncio.create_task(home.watch_room(spec))
-        code = EXIT_CLUSTER
-        try:
-            code = await (_lead if spec.node_rank == 0 else _follow)(spec, supervisor, listening, led=led)
-        except ErayError as exc:
-            if not supervisor.has_processes:
-                raise
-            supervisor.fail(exc)
-            code = exc.exit_code
-        finally:
-            watching.cancel()
-            await supervisor.stop()
-            await _leave_home(spec, code)
-        return code
+        patience_s = spec.cluster_timeout_s
+        while True:
+            supervisor = Supervisor(spec, environ, ray_environ, ward)
+            code = await _take_part(spec, supervisor, listening, patience_s, led=led)
+            if code is not COME_AGAIN:
+                return code
+            patience_s = max(COME_AGAIN_S, 2 * spec.node_timeout_s)
+            await asyncio.to_thread(home.renew, spec)
     finally:
         await asyncio.to_thread(home.clear, spec)
+
+
+async def _take_part(
+    spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], patience_s: float, *, led: bool
+) -> int | None:
+    await supervisor.listen()
+    watching = asyncio.create_task(home.watch_room(spec))
+    code: int | None = EXIT_CLUSTER
+    try:
+        if spec.node_rank == 0:
+            code = await _lead(spec, supervisor, listening, led=led)
+        else:
+            code = await _follow(spec, supervisor, listening, patience_s, led=led)
+    except ErayError as exc:
+        if not supervisor.has_processes:
+            raise
+        supervisor.fail(exc)
+        code = exc.exit_code
+    finally:
+        watching.cancel()
+        await supervisor.stop()
+        await _leave_home(spec, EXIT_CLUSTER if code is COME_AGAIN else code)
+    return code
 
 
 async def _leave_home(spec: NodeSpec, code: int) -> None:
@@ -126,15 +145,21 @@ async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], 
             say(f"{signal.Signals(number).name}: stopping")
         head.finish(128 + number)
 
-    signals = Signals(on_signal, supervisor.forward, led=led)
+    signals = Signals(on_signal, supervisor.warn, supervisor.forward, warnings=spec.preemption_signals, led=led)
     loading = asyncio.create_task(in_daemon_thread(driver.load))
     code = await head.run(listening)
     loading.cancel()
     return code
 
 
-async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], *, led: bool) -> int:
-    """Take part under the head's orders: they end the node, or the loss of the head does."""
+async def _follow(
+    spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], patience_s: float, *, led: bool
+) -> int | None:
+    """Take part under the head's orders: they end the node, or the loss of the head does.
+
+    Where the cluster goes on without it, a node that lost its head, or is sent away, comes again with nothing of its
+    own left (COME_AGAIN): the network may be back in a moment.
+    """
     listening()
     outbox: asyncio.Queue[Message] = asyncio.Queue()
     supervisor.emit = outbox.put_nowait
@@ -146,9 +171,9 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[]
         outbox.put_nowait({"type": "signal", "number": number})
         loop.call_later(HEAD_ACTS_S, lambda: None if stop.done() else stop.set_result(128 + number))
 
-    Signals(on_signal, supervisor.forward, led=led)
+    Signals(on_signal, supervisor.warn, supervisor.forward, warnings=spec.preemption_signals, led=led)
     dialling = asyncio.create_task(
-        dial(spec, spec.cluster_timeout_s, lambda text: supervisor.handle({"type": "progress", "text": text}))
+        dial(spec, patience_s, lambda text: supervisor.handle({"type": "progress", "text": text}))
     )
     await asyncio.wait({dialling, stop, supervisor.idle}, return_when=asyncio.FIRST_COMPLETED)
     if not dialling.done():
@@ -167,13 +192,19 @@ async def _follow(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[]
     sender.cancel()
     if stop.done():
         return int(stop.result())
+    may_come_again = spec.purpose == "up" or (spec.world is not None and spec.world.rule.max_restarts > 0)
     try:
-        await reader
+        if await reader == "come-again":
+            return COME_AGAIN
         await supervisor.stop()
         await channel.close()  # the head waits for it: the node is clean now
         return 0
     except ChannelClosed as exc:
         found = f"the head's supervisor is gone ({exc.reason})"
+        if may_come_again:
+            say(f"node {spec.node}: {found}; its processes are ended, and it looks for the head to take part again")
+            supervisor.abandon(found)
+            return COME_AGAIN
         error = ClusterLostError(spec.nodes[0], found, "see the first error of this job, and the logs of that node")
     except Exception as exc:
         error = fault(spec.node, exc)
@@ -187,10 +218,10 @@ async def _post(channel: Channel, outbox: "asyncio.Queue[Message]") -> None:
         outbox.task_done()
 
 
-async def _obey(channel: Channel, supervisor: Supervisor) -> None:
-    """Carry out the head's orders until it says stop; raises ChannelClosed when the head is gone."""
+async def _obey(channel: Channel, supervisor: Supervisor) -> str:
+    """Carry out the head's orders until one ends this node, and return that; raises ChannelClosed without a head."""
     while True:
         message = await channel.receive()
-        if message["type"] == "stop":
-            return
+        if message["type"] in ("stop", "come-again"):
+            return str(message["type"])
         supervisor.handle(message)

@@ -60,6 +60,11 @@ class Nodes:
         for rank in sorted(self.connected):
             self.send(rank, message)
 
+    def drop(self, rank: int) -> None:
+        """Hang up on a node; that it is lost is noticed where it is read."""
+        if (channel := self._channels.get(rank)) is not None:
+            self._spawn(channel.close())
+
     def overdue(self, ready: set[int]) -> NodesMissingError | None:
         """Return the error that names the nodes that did not report, or else those whose Ray is not ready."""
         missing = self.roll.missing or tuple(n for rank, n in enumerate(self._spec.nodes) if rank not in ready)
@@ -85,9 +90,13 @@ class Nodes:
             self._spawn(_raised(exc))  # another eray: its words end the cluster
             return
         rank = report.node_rank
-        if rank in self._channels:
-            self.register(report)  # the roll-call names the two that claim one place
-            return
+        if (known := self._channels.get(rank)) is not None:
+            if not self.roll.has(report):
+                self.register(report)  # the roll-call names the two that claim one place
+                return
+            await known.close()  # it gave that one up, and comes again
+            while rank in self._channels:
+                await asyncio.sleep(0)
         channel.notice_silence(self._spec.node_timeout_s)
         self._channels[rank] = channel
         self.register(report)

@@ -6,32 +6,27 @@ plain calls, elsewhere messages over the beacon's channel.
 
 import asyncio
 import logging
-import shutil
+import signal
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
-from eray._io import net, process
+from eray._io import net
 from eray._io.ward import Ward
 from eray._ray import home
-from eray._ray.children import Children
 from eray._ray.clients import Client, Clients
-from eray._ray.commands import ray_variables, start_command
+from eray._ray.commands import start_command
 from eray._ray.notices import fault, say
 from eray._ray.ray_node import RayNode
 from eray._ray.self_report import node_fields, node_report
-from eray._ray.world_process import child_environment
-from eray.errors import ErayError, error_data
+from eray._ray.world_process import WorldProcesses
+from eray.errors import ClusterLostError, ErayError, error_data
 
 logger = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
-LEAVE_S = 1.0
-"""How long processes that heard of a failure may take to leave by themselves."""
 FIRST_CLIENT_S = 60.0
-GRACE_S = 3.0
-"""How long they may take after SIGTERM."""
 RAY_GRACE_S = 2.0
 """How long people's jobs and actors may take at the end of ``eray up``. When a world is over, nobody is waited for."""
 
@@ -54,18 +49,20 @@ class Supervisor:
             left=self._client_left,
             failed=self._client_failed,
             gone=self._client_gone,
+            warned=lambda message: self.emit(message),
         )
-        self._children = Children(self._child_ended, ward.watch)
+        self._processes = WorldProcesses(spec, environ, lambda message: self.emit(message), ward.watch)
         self._ready: Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._failure: Message | None = None
+        self._preemption: Message | None = None
         self.idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def has_processes(self) -> bool:
         """Whether any process of this node is connected, or was started."""
-        return bool(self._clients.connected or self._children.count)
+        return bool(self._clients.connected or self._processes.count)
 
     def report(self) -> NodeReport:
         """Return what this node says at the roll-call."""
@@ -82,10 +79,18 @@ class Supervisor:
         kind = message["type"]
         if kind == "start-ray":
             self._spawn(self._run_ray(message["gcs_address"]))
+        elif kind == "restart-ray":
+            self._spawn(self._restart_ray(message["gcs_address"]))
         elif kind == "start-processes":
-            self._spawn(self._start_processes(message))
+            self._spawn(self._processes.start(message["generation"], message["per_node"]))
+        elif kind == "stop-processes":
+            self._clients.broadcast({"type": "failed", "cause": message["cause"], "code": message["code"]})
+            self._spawn(self._processes.end(message["generation"], self._clients.drain))
         elif kind == "ready":
             self._set_ready(message)
+        elif kind == "preemption":
+            self._preemption = message
+            self._clients.broadcast(message)
         elif kind in ("failed", "progress"):
             if kind == "failed":
                 self._failure = self._failure or message
@@ -94,18 +99,26 @@ class Supervisor:
     def fail(self, error: ErayError) -> None:
         """Say that this node's part is over, to people and to the node's processes."""
         say(str(error))
-        self.handle({"type": "failed", "cause": str(error), "code": error.exit_code, "error": error_data(error)})
+        self.abandon(str(error), error.exit_code, error_data(error))
+
+    def abandon(self, cause: str, code: int = ClusterLostError.exit_code, error: Message | None = None) -> None:
+        """Say to the node's processes that its part is over."""
+        self.handle({"type": "failed", "cause": cause, "code": code, "error": error})
 
     def forward(self, number: int) -> None:
-        """Pass a signal of the user's on to the processes that we started."""
-        self._children.signal(number)
+        """Pass a signal on to the processes that we started and that catch it."""
+        self._processes.pass_on(number)
+
+    def warn(self, number: int) -> None:
+        """Tell the head of a signal that says that the job is about to end."""
+        self.emit({"type": "warned", "reason": f"{signal.Signals(number).name} at {self.spec.node}"})
 
     async def stop_processes(self) -> None:
         """End the processes that we started. From now on nothing that ends here is news, and nobody may come."""
         self._stopping = True
         self._clients.refuse()
         await self._clients.drain(1.0)
-        await self._children.stop(LEAVE_S if self._failure else 0.0, GRACE_S)
+        await self._processes.stop(heard=self._failure is not None)
 
     async def stop(self) -> None:
         """End the processes, then Ray. The line to the node's processes is cut by our own end, when all is cleared."""
@@ -138,32 +151,12 @@ class Supervisor:
         if not self._stopping:
             self.emit({"type": "ray-lost", "reason": f"{what}, {self._ray.last_words()}"})
 
-    async def _start_processes(self, message: Message) -> None:
-        world = self.spec.world
-        assert world is not None
-        for process_index, (rank, local_index, _, _) in enumerate(world.layout(self.spec.nodes)):
-            if rank != self.spec.node_rank:
-                continue
-            env = child_environment(
-                self.spec,
-                {**self.environ, **ray_variables(self.spec)},
-                message["generation"],
-                process_index,
-                local_index,
-            )
-            try:
-                await self._children.start(process_index, world.argv, env)
-            except OSError as exc:
-                # A directory of PATH that may not be searched makes "not found" a "permission denied".
-                hidden = "/" not in world.argv[0] and shutil.which(world.argv[0], path=env["PATH"]) is None
-                code = 127 if hidden or isinstance(exc, FileNotFoundError) else 126
-                cause = (
-                    f"process {process_index} on {self.spec.node} cannot be started: {exc.strerror}: {world.argv[0]!r}"
-                )
-                self.emit(
-                    {"type": "child-ended", "process_index": process_index, "code": code, "cause": cause, "tail": ""}
-                )
-                return
+    async def _restart_ray(self, gcs_address: str) -> None:
+        self._ready = None
+        if self._ray is not None:
+            await self._ray.stop(0.0)
+        await asyncio.to_thread(home.renew, self.spec)
+        await self._run_ray(gcs_address)
 
     def _set_ready(self, message: Message) -> None:
         self._ready = {
@@ -171,13 +164,16 @@ class Supervisor:
             "gcs_address": message["gcs_address"],
             "token_path": message.get("token_path", self.spec.token_path),
             "auth": message.get("auth", self.spec.auth),
+            "dashboard": message.get("dashboard"),
             "node": message["node"],
         }
         self._clients.broadcast(self._ready)
-        home.announce(self.spec, {name: self._ready[name] for name in ("gcs_address", "auth", "token_path")})
+        if self._preemption is not None:  # until it is ready a process takes no other news
+            self._clients.broadcast(self._preemption)
+        home.announce(self.spec, {name: self._ready[name] for name in home.ACCESS})
 
     def _welcome(self, client: Client) -> list[Message]:
-        world = self.spec.world
+        world = self._processes.world
         place: dict[str, Any] = {}
         index = client.hello.get("process_index")
         if world is not None and isinstance(index, int) and 0 <= index < world.process_count:
@@ -188,10 +184,11 @@ class Supervisor:
             self.emit({"type": "busy", **about})
         welcome: dict[str, Any] = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
         welcome |= {"is_head": self.spec.node_rank == 0, "auth": self.spec.auth, "token_path": self.spec.token_path}
-        return [message for message in (welcome, self._failure or self._ready) if message is not None]
+        said = (welcome, self._failure or self._ready, self._preemption)
+        return [message for message in said if message is not None]
 
     def _client_gone(self, client: Client) -> None:
-        if self._stopping:
+        if self._stopping or self._processes.is_between:
             return
         if not client.left and not self._clients.has_other(client):
             place = client.place or (client.hello.get("world"), None, client.hello.get("process_index"))
@@ -206,9 +203,8 @@ class Supervisor:
 
     def _client_failed(self, client: Client, message: Message) -> None:
         index = client.hello.get("process_index")
-        self.emit(
-            {"type": "process-failed", "cause": message["cause"], "code": message["code"], "process_index": index}
-        )
+        about = {"process_index": index, "generation": self._processes.generation}
+        self.emit({"type": "process-failed", "cause": message["cause"], "code": message["code"], **about})
         self._part(client, True)
 
     def _part(self, client: Client, last: bool) -> None:
@@ -220,15 +216,6 @@ class Supervisor:
         if tasks and self._clients.all_left and not self._stopping and not self.idle.done():
             self.emit({"type": "idle"})
             self.idle.set_result(None)
-
-    def _child_ended(self, process_index: int, pid: int, code: int, tail: str) -> None:
-        if not self._stopping:
-            self._emit_end(process_index, pid, code, tail)
-
-    def _emit_end(self, process_index: int, pid: int, code: int, tail: str) -> None:
-        words = f"process {process_index} on {self.spec.node} (pid {pid}) {process.exit_words(code)}"
-        end = {"process_index": process_index, "code": process.exit_code(code), "cause": words, "tail": tail}
-        self.emit({"type": "child-ended", **end})
 
     def _spawn(self, coroutine: Any) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(coroutine))

@@ -1,16 +1,117 @@
-"""The environment of a process that a supervisor starts."""
+"""The processes of a world that this node's supervisor starts: who they are, and their end."""
 
+import asyncio
 import os
+import shutil
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from eray._core.nodespec import NodeSpec
+from eray._core.nodespec import NodeSpec, WorldSpec
+from eray._io import limits, process
+from eray._ray.children import Children
+from eray._ray.commands import ray_variables
 
+LEAVE_S = 1.0
+"""How long processes that heard of a failure may take to leave by themselves."""
+GRACE_S = 3.0
+"""How long they may take after SIGTERM."""
+_SECRET = ("ERAY_SECRET", "RAY_AUTH_TOKEN")
 FORCED_CPU_DEVICES = "--xla_force_host_platform_device_count"
 
 
+class WorldProcesses:
+    """Starts this node's processes of one generation after the other, and tells by ``emit`` how each ends.
+
+    ``world`` has the processes of the generation that is. ``is_between`` while one is ended for the next: how its
+    processes end is no news then.
+    """
+
+    def __init__(
+        self,
+        spec: NodeSpec,
+        environ: Mapping[str, str],
+        emit: Callable[[Mapping[str, Any]], None],
+        started: Callable[[int], None],
+    ) -> None:
+        self._spec, self._environ, self._emit = spec, environ, emit
+        self._children = Children(self._ended, started)
+        self._turn = asyncio.Lock()
+        self._stopping, self._memory_kills = False, limits.memory_kills()
+        self.world, self.generation, self.is_between = spec.world, 1, False
+
+    @property
+    def count(self) -> int:
+        """How many of them run."""
+        return self._children.count
+
+    async def start(self, generation: int, per_node: Sequence[int]) -> None:
+        """Start the processes of a generation that are this node's."""
+        assert self._spec.world is not None
+        async with self._turn:
+            self.world = replace(self._spec.world, per_node=tuple(per_node))
+            self.generation, self.is_between = generation, False
+            await self._start_own(self.world)
+
+    async def end(self, generation: int, told: Callable[[float], Awaitable[None]]) -> None:
+        """End the processes of a generation, and tell when none is left; ``told`` returns when they have heard why."""
+        self.is_between = True
+        async with self._turn:
+            await told(1.0)
+            await self._children.stop(LEAVE_S, GRACE_S)
+            self._emit({"type": "processes-stopped", "generation": generation})
+
+    async def stop(self, *, heard: bool) -> None:
+        """End them all; ``heard`` tells that they know why and may leave by themselves."""
+        self._stopping = True
+        await self._children.stop(LEAVE_S if heard else 0.0, GRACE_S)
+
+    def pass_on(self, number: int) -> None:
+        """Send a signal to those of them that catch it."""
+        self._children.pass_on(number)
+
+    async def _start_own(self, world: WorldSpec) -> None:
+        spec, environ = self._spec, {**self._environ, **ray_variables(self._spec)}
+        for process_index, (rank, local_index, _, _) in enumerate(world.layout(spec.nodes)):
+            if rank != spec.node_rank or self._stopping:
+                continue
+            env = child_environment(spec, world, environ, self.generation, process_index, local_index)
+            try:
+                await self._children.start(process_index, world.argv, env)
+            except OSError as exc:
+                # A directory of PATH that may not be searched makes "not found" a "permission denied".
+                hidden = "/" not in world.argv[0] and shutil.which(world.argv[0], path=env["PATH"]) is None
+                code = 127 if hidden or isinstance(exc, FileNotFoundError) else 126
+                cause = f"process {process_index} on {spec.node} cannot be started: {exc.strerror}: {world.argv[0]!r}"
+                self._emit_end(process_index, code, cause, "")
+                return
+
+    def _ended(self, process_index: int, pid: int, code: int, tail: str) -> None:
+        if not self._stopping and not self.is_between:
+            cause = f"process {process_index} on {self._spec.node} (pid {pid}) {self._words(code)}"
+            self._emit_end(process_index, process.exit_code(code), cause, tail)
+
+    def _words(self, code: int) -> str:
+        """Return how a process ended; where the kernel killed one for memory since we last looked, that it did."""
+        before, self._memory_kills = self._memory_kills, limits.memory_kills()
+        if code != -signal.SIGKILL or self._memory_kills == before:
+            return process.exit_words(code)
+        return limits.memory_words()
+
+    def _emit_end(self, process_index: int, code: int, cause: str, tail: str) -> None:
+        end = {"process_index": process_index, "generation": self.generation, "code": code}
+        self._emit({"type": "child-ended", **end, "cause": cause, "tail": tail})
+
+
 def child_environment(
-    spec: NodeSpec, environ: Mapping[str, str], generation: int, process_index: int, local_index: int
+    spec: NodeSpec,
+    world: WorldSpec,
+    environ: Mapping[str, str],
+    generation: int,
+    process_index: int,
+    local_index: int,
 ) -> dict[str, str]:
     """Return the environment in which process ``process_index`` learns who it is.
 
@@ -18,9 +119,7 @@ def child_environment(
     ordinals; nothing rewrites the visible devices. Python's own directory comes first on PATH, so that ``python`` is
     the one that runs eray, also when its environment is not activated.
     """
-    world = spec.world
-    assert world is not None
-    env = {name: value for name, value in environ.items() if name != "ERAY_SECRET"}  # they have the token's path
+    env = {name: value for name, value in environ.items() if name not in _SECRET}  # they have the token's path
     env |= {
         "ERAY_WORLD": world.name,
         "ERAY_GENERATION": str(generation),

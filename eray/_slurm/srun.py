@@ -39,7 +39,7 @@ def step_command(
     else:
         spread = [f"-N{len(allocation.nodes)}", f"-n{len(allocation.nodes)}"]
         options += [f"--gres=gpu:{allocation.gpus_per_node}"] if allocation.gpus_per_node else []
-    options += ["--no-kill"] if no_kill else []
+    options += ["--no-kill", "--kill-on-bad-exit=0"] if no_kill else []
     return Command(("srun", *spread, *options, *argv), step_environment(allocation, environ))
 
 

@@ -1,5 +1,6 @@
 """A home, a work directory and a place for Ray of one test's own, and what is left in and of them."""
 
+import json
 import os
 import shutil
 import sys
@@ -9,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from commands import Result, Running
 
@@ -20,6 +21,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MARK = "ERAY_TEST_LAPTOP"
 NOT_OURS = ("SLURM", "ERAY_", "RAY_", "JAX_", "XLA_", "PMI", "OMPI_")
 SKELETON = ("home", "work", "tmp")
+PLAIN_RAY = {"RAY_AUTH_MODE": "disabled"}
+"""What a driver of a Ray without a token needs."""
 JOB_DIRECTORIES = "home/.eray/jobs"
 GONE_S = 1.0
 """How long after a command's end its processes may still be seen: what the issue allows after a step."""
@@ -166,6 +169,12 @@ def lines_of(result: Result) -> Mapping[int, list[str]]:
         if bracket and prefix[1:].isdigit():
             lines.setdefault(int(prefix[1:]), []).append(text)
     return lines
+
+
+def result_of(result: Result) -> Any:
+    """Return what a program printed as JSON after ``result:``; Ray prints there too."""
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("result: "))
+    return json.loads(line.removeprefix("result: "))
 
 
 def _command_line(entry: Path) -> str:

@@ -3,45 +3,35 @@
 import ast
 import re
 import shutil
-import signal
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from laptop import Laptop, await_text, until
+from laptop import PLAIN_RAY, Laptop
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
 PROGRAMS = Path(__file__).parent / "programs"
-RAY = {"RAY_AUTH_MODE": "disabled"}
-
-
-@pytest.fixture(scope="module")
-def plain_ray() -> Iterator[str]:
-    """The address of a Ray as a user starts it, stopped by its own handle."""
-    here = Laptop.make()
-    try:
-        options = ["--port=0", f"--temp-dir={here.root}/r", "--num-cpus=2", "--include-dashboard=false"]
-        start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *options]
-        running = here.start(start, **RAY, RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S="0")
-        await_text(running, "block forever")
-        yield (here.root / "r" / "ray_current_cluster").read_text().strip()
-        running.signal(signal.SIGTERM)
-        running.wait(15)
-        until(lambda: not here.processes() or None, 5.0, lambda: f"the end of {here.processes()}")
-    finally:
-        here.clear()
 
 
 def test_actors_join_a_world_and_its_next_life(laptop: Laptop, plain_ray: str) -> None:
-    result = laptop.python(PROGRAMS / "ray_actors.py", **RAY, RAY_ADDRESS=plain_ray).wait(90).check()
+    result = laptop.python(PROGRAMS / "ray_actors.py", **PLAIN_RAY, RAY_ADDRESS=plain_ray).wait(90).check()
     lines = [ast.literal_eval(line) for line in result.stdout.splitlines() if line.startswith("[{'index'")]
     assert lines == [
         [{"index": [i, i], "count": [2, 2], "devices": 4, "generation": [life, life], "node": True} for i in range(2)]
         for life in (1, 2)
     ]
-    assert "[('w', 'closed')]" in result.stdout
+    assert "('w', 'closed')" in result.stdout
+
+
+def test_actors_hear_of_a_preemption_and_save_together(laptop: Laptop, plain_ray: str) -> None:
+    result = laptop.python(PROGRAMS / "warned_actors.py", **PLAIN_RAY, RAY_ADDRESS=plain_ray).wait(90).check()
+    (first, second), left = (ast.literal_eval(line.removeprefix("left:")) for line in result.stdout.splitlines()[-2:])
+    assert first == second, "both saved at one step, for one reason"
+    step, noticed, reason = first
+    assert step > 20
+    assert noticed
+    assert re.fullmatch(r"the reclaim notice at process 1 on \S+", reason)
+    assert left == [[], []], "threads that outlive the connection"
 
 
 CONNECT_ALONE = """
@@ -52,7 +42,7 @@ with eray.connect(jax=False) as conn:
 
 
 def test_ray_address_is_used(laptop: Laptop, plain_ray: str) -> None:
-    result = laptop.python("-c", CONNECT_ALONE, **RAY, RAY_ADDRESS=plain_ray).wait().check()
+    result = laptop.python("-c", CONNECT_ALONE, **PLAIN_RAY, RAY_ADDRESS=plain_ray).wait().check()
     assert result.stdout == f"1 {plain_ray}\n"
 
 
@@ -73,7 +63,7 @@ with eray.connect(jax=False) as conn:
 @pytest.mark.full
 def test_ray_that_the_program_started_is_used(laptop: Laptop) -> None:
     files = laptop.root / "r"
-    result = laptop.python("-c", OWN_LOCAL_RAY, **RAY, RAY_FILES=str(files)).wait().check()
+    result = laptop.python("-c", OWN_LOCAL_RAY, **PLAIN_RAY, RAY_FILES=str(files)).wait().check()
     assert result.stdout == "1 True\n"
     shutil.rmtree(files)  # the user's, not eray's
 

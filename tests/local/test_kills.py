@@ -3,12 +3,15 @@
 import os
 import re
 import signal
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from commands import Running
-from laptop import Laptop, await_text, until
+from laptop import Laptop, await_text, result_of, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
@@ -81,3 +84,42 @@ def test_daemon_that_is_killed_while_ray_starts_is_noticed(laptop: Laptop, name:
     result = run.wait(15)
     assert result.returncode == 4, result.output
     assert re.search(rf"^eray: .*({name} of node \S+ ended|`ray start` ended)", result.stderr, re.MULTILINE), result
+
+
+MEMORY_GIB = 2
+GROUPS = {"memory.max": "/sys/fs/cgroup", "memory.limit_in_bytes": "/sys/fs/cgroup/memory"}
+
+
+@contextmanager
+def memory_group(limit: int) -> Iterator[Path]:
+    """Make a control group with so many bytes; of version 2 or 1, as this machine has them."""
+    name, root = next((name, Path(root)) for name, root in reversed(GROUPS.items()) if os.path.isdir(root))
+    group = root / f"eray-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / name).write_text(str(limit))
+        yield group
+    finally:
+        until(lambda: (group / "cgroup.procs").read_text() == "" or None, 10.0, "the group to be empty")
+        group.rmdir()
+
+
+@pytest.mark.skipif(not os.access("/sys/fs/cgroup", os.W_OK), reason="control groups need root: run as root")
+def test_process_that_the_kernel_killed_for_memory_is_told_as_such(laptop: Laptop) -> None:
+    with memory_group(MEMORY_GIB * 2**30) as group:
+        within = ["sh", "-euc", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
+        result = laptop.eray("run", "-n", "2", "--", "python", PROGRAMS / "hogs.py", within=within).wait(60)
+    assert result.returncode == 137, result.output
+    words = r"was killed by the kernel \(SIGKILL, 137\): its control group ran out of memory \(at most 2\.0 GiB\)"
+    assert re.search(rf"^eray: process 1 on \S+ \(pid \d+\) {words}; ask for more \(--mem\)", result.stderr, re.M)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not os.access("/sys/fs/cgroup", os.W_OK), reason="control groups need root: run as root")
+def test_launched_process_that_the_kernel_killed_for_memory_is_told_as_such(laptop: Laptop) -> None:
+    with memory_group(MEMORY_GIB * 2**30) as group:
+        within = ["sh", "-euc", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
+        driver = laptop.start([*within, sys.executable, PROGRAMS / "launches.py", "out_of_memory"])
+        found = result_of(driver.wait(60).check())
+    assert "WorldFailedError" in found["types"]
+    assert "was killed by the kernel (SIGKILL, 137): its control group ran out of memory" in found["text"]

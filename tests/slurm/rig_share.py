@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 COPIED = (REPOSITORY / "eray", REPOSITORY / "examples", HERE / "programs")
-NEEDS = ("ray", "jax", "jaxlib", "pydantic", "filelock")
+NEEDS = ("ray", "jax", "jaxlib", "pydantic", "filelock", "orbax")
 PRIVATE = ("/tmp/", "/run/", "/dev/shm/")  # a node has its own of these
 SYSTEM_PYTHON = "/usr/bin/python3"
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from slurm_rig import Job, Rig
-from victims import kill, secrets_left, survivors, victim
+from victims import kill, processes_of, secrets_left, survivors, victim
 from worlds import FAIL, WHO, expect_nothing_left, read_world
 
 pytestmark = [pytest.mark.slurm, pytest.mark.ray, pytest.mark.jax]
@@ -24,15 +24,33 @@ IN_STEP = r"(process 0 on node01 \(pid \d+\) died$|node node01: the head's super
 
 def start_world(rig: Rig, way: str, *options: str) -> Job:
     job = rig.sbatch(f"{WAYS[way]}; code=$?; echo code $code; exit $code", "-N2", *options)
-    rig.wait_until(lambda: job.output.count("has joined") == 2 or job.ended, 60, "both to join")
-    assert job.output.count("has joined") == 2, job.output
+    await_joined(rig, job, 2)
     return job
+
+
+def await_joined(rig: Rig, job: Job, count: int) -> None:
+    rig.wait_until(lambda: job.output.count("has joined") == count or job.ended, 60, "all to join")
+    assert job.output.count("has joined") == count, job.output
 
 
 def causes(output: str) -> list[str]:
     """Return what eray said, in order, without progress."""
     said = re.findall(r"^(?:\[\d+\] )?eray: (.*)$", output, re.M)
     return [line for line in said if "waiting for" not in line and "the logs of node" not in line]
+
+
+def test_one_of_four_processes_killed_frees_all_nodes_and_is_named(rig: Rig) -> None:
+    job = rig.sbatch(f"eray run --processes-per-node 2 -- python {FAIL} -1 wait; echo code $?", "-N2")
+    await_joined(rig, job, 4)
+    killed_at = kill(processes_of(rig, "node02", "process")[0])
+    rig.wait_until(lambda: not survivors(rig, NODES), 10.0, "all to be gone")
+    assert time.monotonic() - killed_at < 10.0
+    job.wait(30)
+    assert job.output.endswith("code 137\n"), job.output
+    assert re.match(r"process [23] on node02 \(pid \d+\) was killed \(SIGKILL, 137\)", causes(job.output)[0]), (
+        job.output
+    )
+    expect_nothing_left(rig)
 
 
 @pytest.mark.parametrize(

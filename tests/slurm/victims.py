@@ -11,6 +11,7 @@ from slurm_rig import Rig
 
 VICTIMS = {
     "process": r"^\S*python\S* programs/",
+    "elastic": r"^\S*python\S* examples/elastic_train",
     "supervisor": r"^\S*python\S* -P -m eray (node|run --led|up --led)",
     "raylet": r"^\S*/raylet ",
     "gcs": r"^\S*/gcs_server ",

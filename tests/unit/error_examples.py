@@ -37,6 +37,7 @@ EXAMPLES: tuple[errors.ErayError, ...] = (
     errors.RayAttachError(
         "node01", "nothing answers at 10.0.0.1:6379 (RAY_ADDRESS)", "unset RAY_ADDRESS, or correct it"
     ),
+    errors.PlacementError("processes with 8 devices each, 1 on each node", "node01 has 16 of 16 CPUs free", 0.0),
     errors.ClusterLostError(
         "node01", "the head's supervisor is gone", "look at the end of its log in the job directory"
     ),
@@ -51,6 +52,7 @@ EXAMPLES: tuple[errors.ErayError, ...] = (
     errors.ConnectionStateError("connect() was called before with world='train', now with world='eval'"),
     errors.JaxStateError("a JAX backend is already up; call eray.connect() before the first use of a JAX device"),
     errors.JaxMismatchError("train", 2, "node02", "local devices", "2", "3", "look at XLA_FLAGS"),
+    errors.ResultError(1, "ArrayImpl", "RuntimeError: fetching value for an array that spans other processes"),
     errors.WorldFailedError("train", 1, "process 2 on node02 (pid 4242) ended with code 7"),
 )
 

@@ -226,6 +226,23 @@ def test_group_memory_is_the_least_on_the_way_up(group, files_, most, tmp_path):
     assert limits.group_memory(str(tmp_path / "proc"), str(tmp_path / "cg")) == most
 
 
+@pytest.mark.parametrize(
+    ("group", "path", "text", "count"),
+    [
+        ("0::/a/b\n", "a/b/memory.events", "low 0\noom 4\noom_kill 3\n", 3),
+        ("4:memory:/job_7\n", "memory/job_7/memory.oom_control", "under_oom 0\noom_kill 1\n", 1),
+        ("4:memory:/job_7\n", "memory/job_7/memory.oom_control", "under_oom 0\n", 0),
+        ("", "memory.events", "oom_kill 9\n", 0),
+    ],
+)
+def test_memory_kills_are_those_of_the_own_group(group, path, text, count, tmp_path):
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text(group)
+    (tmp_path / "cg" / path).parent.mkdir(parents=True)
+    (tmp_path / "cg" / path).write_text(text)
+    assert limits.memory_kills(str(tmp_path / "proc"), str(tmp_path / "cg")) == count
+
+
 def test_threads_of_user_count_this_process():
     before = limits.threads_of_user()
     assert before >= threading.active_count()

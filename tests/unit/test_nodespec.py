@@ -71,7 +71,7 @@ def test_dashboard_without_authentication_is_for_this_node_alone():
 
 
 def test_child_environment_names_the_process_and_its_devices():
-    env = child_environment(SPEC, {"PATH": "/bin"}, generation=1, process_index=2, local_index=1)
+    env = child_environment(SPEC, WORLD, {"PATH": "/bin"}, generation=1, process_index=2, local_index=1)
     assert (env["ERAY_WORLD"], env["ERAY_PROCESS_INDEX"], env["ERAY_PROCESS_COUNT"]) == ("main", "2", "3")
     assert env["ERAY_DEVICES"] == "2,3"
     assert env["JAX_NUM_CPU_DEVICES"] == "2"
@@ -80,10 +80,11 @@ def test_child_environment_names_the_process_and_its_devices():
 
 def test_child_environment_keeps_what_the_user_decided():
     flags = "--xla_force_host_platform_device_count=3"
-    env = child_environment(SPEC, {"XLA_FLAGS": flags, "ERAY_DEVICES": "own"}, 1, 0, 0)
+    env = child_environment(SPEC, WORLD, {"XLA_FLAGS": flags, "ERAY_DEVICES": "own"}, 1, 0, 0)
     assert "JAX_NUM_CPU_DEVICES" not in env
     assert (env["XLA_FLAGS"], env["ERAY_DEVICES"]) == (flags, "own")
 
 
 def test_child_environment_has_no_secret():
-    assert "ERAY_SECRET" not in child_environment(SPEC, {"ERAY_SECRET": "s" * 32}, 1, 0, 0)
+    kept = child_environment(SPEC, WORLD, {"ERAY_SECRET": "s" * 32, "RAY_AUTH_TOKEN": "of another cluster"}, 1, 0, 0)
+    assert {"ERAY_SECRET", "RAY_AUTH_TOKEN"}.isdisjoint(kept)

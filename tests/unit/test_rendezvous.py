@@ -648,3 +648,25 @@ def life(jumps):
 )
 def test_clock_that_jumps_changes_no_answer(jumps):
     assert life(jumps) == life((0.0,))
+
+
+def test_next_generation_remembers_why_and_when_the_last_one_ended():
+    cluster = Cluster().at(Phase.RUNNING)
+    cluster.died(1, "was killed (SIGKILL, 137)", code=137)
+    failed_at = cluster.now
+    cluster.do(events.WorldDeclared("main", 1, generation=2))
+    (restart,) = answers.picture(cluster.state).world("main").restarts
+    assert (restart.generation, restart.process_count, restart.process_index, restart.code) == (1, 2, 1, 137)
+    assert (restart.failed_at, restart.restarted_at) == (failed_at, cluster.now)
+    assert "was killed" in restart.cause
+
+
+def test_restarts_are_kept_by_joins_too_and_forgotten_after_an_orderly_end():
+    cluster = Cluster().at(Phase.RUNNING)
+    cluster.died(0)
+    cluster.join(0, 1, generation=2, join_id="second")
+    assert [each.generation for each in cluster.world.restarts] == [1]
+    cluster = Cluster().at(Phase.CLOSED)
+    cluster.join(0, 2, join_id="another run")
+    assert cluster.world.generation == 2
+    assert cluster.world.restarts == ()

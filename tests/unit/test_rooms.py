@@ -18,12 +18,15 @@ VENDORS = {"_ray", "_jax", "_slurm"}
 DOORS = {"_connect", "_attach", "_launch", "cluster_util"}
 WIRING = {
     "_bringup",
+    "_clusters",
     "_identity",
     "_reach",
     "_start_jax",
     "_join",
     "_exit_hooks",
     "_facts",
+    "_local_cluster",
+    "_beside",
 }  # between the doors and the rooms
 MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "errors": set(),
@@ -33,8 +36,10 @@ MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "_slurm": CORE,
     "_ray": CORE | {"_io"},
     "_jax": CORE | {"_io"},
-    "_connection": CORE | {"_io"} | VENDORS,
-    **{wire: CORE | {"_io", "_connection"} | VENDORS | WIRING for wire in WIRING},
+    "_watch": CORE | {"_io"} | VENDORS,
+    "_preemption": CORE | {"_io"} | VENDORS,
+    "_connection": CORE | {"_io", "_preemption"} | VENDORS,
+    **{wire: CORE | {"_io", "_connection", "_preemption", "_watch"} | VENDORS | WIRING for wire in WIRING},
     **{door: CORE | {"_io", "_connection"} | VENDORS | WIRING | DOORS for door in DOORS},
     "_cli": CORE | {"_io", "_connection", "__init__"} | VENDORS | WIRING | DOORS,
     "__init__": CORE | {"_io", "_connection"} | VENDORS | DOORS,
@@ -116,7 +121,7 @@ def test_module_keeps_to_its_room(module: Path) -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=relative)
 def test_module_is_short(module: Path) -> None:
-    most = 400 if module.name == "errors.py" else 250  # the tree of errors is one table
+    most = 450 if module.name == "errors.py" else 250  # the tree of errors is one table
     assert len(module.read_text().splitlines()) <= most
 
 

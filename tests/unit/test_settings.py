@@ -20,6 +20,10 @@ BAD = [
     ("ERAY_TMPDIR", "scratch"),
     ("ERAY_TMPDIR", "~/scratch"),
     ("ERAY_DEVICES", "some"),
+    ("ERAY_PREEMPTION_SIGNAL", "KILL"),
+    ("ERAY_PREEMPTION_SIGNAL", "USR1,"),
+    ("ERAY_PREEMPTION_SIGNAL", "USR1,none"),
+    ("ERAY_PREEMPTION_SIGNAL", "10"),
     ("ERAY_DEVICES", "0,"),
     ("ERAY_DEVICES", "0,-1"),
 ]
@@ -40,6 +44,14 @@ def test_settings_absent_and_empty_have_the_defaults():
 @pytest.mark.parametrize("devices", ["all", "split", "own", "none", "0", "0, 2", "7,6,5"])
 def test_devices_setting_is_kept_as_it_is(devices):
     assert Settings.from_environ({"ERAY_DEVICES": devices}).devices == devices
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("USR1", ("USR1",)), ("sigterm, SIGUSR1", ("TERM", "USR1")), ("none", ()), ("USR2,USR2", ("USR2",))],
+)
+def test_preemption_signals_are_read(text, names):
+    assert Settings.from_environ({"ERAY_PREEMPTION_SIGNAL": text}).preemption_signals == names
 
 
 def test_settings_are_read():

@@ -41,7 +41,7 @@ def test_step_command_tells_its_tasks_the_jobs_memory():
 def test_step_command_without_gpus_asks_for_none_and_keeps_going_when_told():
     environ = {name: value for name, value in JOB.items() if name != "SLURM_GPUS_ON_NODE"}
     command = step_command(read_allocation(environ), ["x"], environ, no_kill=True)
-    assert command.argv == ("srun", "-N3", "-n3", *OPTIONS, "--no-kill", "x")
+    assert command.argv == ("srun", "-N3", "-n3", *OPTIONS, "--no-kill", "--kill-on-bad-exit=0", "x")
 
 
 def test_step_command_environment_has_no_option_of_srun():

@@ -1,0 +1,51 @@
+"""What goes on beside a connected program, in threads, until its connection is closed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from eray._core.membership import Membership
+from eray._io.link import Link
+from eray._preemption import AGREE_S, Preemption
+from eray._watch import Watcher
+
+
+def serve_beside(
+    membership: Membership,
+    link: Link | None,
+    handle: Any,
+    request: Mapping[str, Any],
+    preemption: Preemption,
+    on_failed: Callable[[str, int], None],
+) -> None:
+    """Begin to tell warnings and to settle the step to save at; without a ``link`` also to follow the world.
+
+    ``request`` is that by which it joined. It ends with ``preemption.close()``.
+    """
+    from eray._ray.actor_watch import watch_own_actor
+    from eray._ray.client import CoordinatorClient
+    from eray._ray.stoppable import StoppableCall
+
+    calls = StoppableCall()
+    client = CoordinatorClient(handle, call=calls)
+    place = (membership.world, membership.generation, membership.process_index)
+
+    def tell(what: str) -> None:
+        reason = f"{what} at {membership.name}"
+        if link is None:
+            client.warn(reason)
+        else:
+            link.send({"type": "warned", "reason": reason})
+
+    preemption.serve(
+        tell=tell,
+        agree=lambda step: client.agree_to_save(*place, step, timeout_s=AGREE_S),
+        stop=calls.stop,
+    )
+    if link is None:
+        Watcher(
+            client,
+            *place,
+            on_failed=on_failed,
+            on_preemption=preemption.take,
+            on_quiet=lambda: watch_own_actor(handle, request, calls),
+        )

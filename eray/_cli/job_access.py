@@ -1,0 +1,34 @@
+"""The option ``--job``, and the cluster that it means."""
+
+import argparse
+
+from eray._bringup import Site
+from eray._clusters import find, require_alive, token_of
+from eray._core.access import Access
+from eray.errors import RayAttachError
+
+
+def add_job_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--job``."""
+    parser.add_argument(
+        "--job", metavar="ID", help="the Slurm job of the cluster (default: this one, else `eray up` on this machine)"
+    )
+
+
+def dashboard_of(site: Site, wanted: str | None) -> tuple[Access, str | None]:
+    """Return the cluster that takes Ray Jobs, and its token.
+
+    Raises:
+        RayAttachError: there is none, or it takes no Ray Jobs.
+        ClusterLostError: nothing answers there any more.
+        SecretError: its token is not to be had here.
+    """
+    access = find(site, wanted)
+    if access.dashboard is None:
+        raise RayAttachError(
+            access.node,
+            f"{access} has no dashboard, which takes Ray Jobs",
+            "`eray up` has one; elsewhere set ERAY_DASHBOARD=1 where the cluster is started",
+        )
+    require_alive(access, access.dashboard)
+    return access, token_of(site, access)

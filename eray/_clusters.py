@@ -1,0 +1,162 @@
+"""Find the one cluster that a command means: on this machine, or by what its head wrote into the job directory.
+
+A cluster is never guessed: it is the one of the job around, the one that was named, or the only one of this machine.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+
+from eray._bringup import Site
+from eray._core import naming
+from eray._core.access import Access, derive_token, the_only_one
+from eray._core.nodespec import NODE_FILE
+from eray._io import files, net, process
+from eray._io.patience import answers
+from eray._io.secret import SECRET_NAME, read_secret
+from eray.errors import ClusterLostError, DirectoryError, RayAttachError, SecretError, UsageError
+
+PATIENCE_S = 3.0
+DIAL_S = 3.0
+
+
+def find(site: Site, wanted: str | None) -> Access:
+    """Return the cluster of the job ``wanted``; of the job around where that is None; else the one of this machine.
+
+    ``wanted`` may also be the name of a cluster of this machine (``local-1a2b3c4d``), or ``cluster-job`` where two of
+    Slurm's clusters share a home.
+
+    Raises:
+        RayAttachError: there is none.
+        UsageError: there are several.
+        DirectoryError: the home does not answer, and there is none on this machine.
+    """
+    job, here = site.slurm.job, living(site)
+    if wanted is None and job is None:
+        found = the_only_one([access for access in here if access.job is None and access.dashboard])
+        if found is None:
+            raise RayAttachError(
+                socket.gethostname(),
+                "no cluster of yours that takes Ray Jobs runs on this machine",
+                "start one by `eray up`, or name a Slurm job with `--job`",
+            )
+        return found
+    own = wanted is None or (job is not None and wanted == job.id)
+    name = job.id if wanted is None and job is not None else str(wanted)
+    restart = job.restart if own and job is not None else None
+    fitting = [access for access in here if access.key == name and restart in (None, access.restart)]
+    if fitting:
+        return max(fitting, key=lambda access: access.restart)
+    return _published(site, name, restart, here)
+
+
+def living(site: Site) -> list[Access]:
+    """Return the clusters of this user that have a living supervisor on this machine.
+
+    Raises:
+        DirectoryError: the directory of this user's clusters is not safe.
+    """
+    parent = naming.user_directory(site.settings.tmpdir, os.getuid())
+    if not os.path.lexists(parent):
+        return []
+    files.check_private(parent)
+    found = []
+    for name in sorted(os.listdir(parent)):
+        about = files.read_json(os.path.join(parent, name, NODE_FILE))
+        if about is not None and process.is_alive(int(about["pid"]), about["started"]):
+            access = Access.from_json(about)
+            found += [access] if access is not None else []
+    return found
+
+
+def require_alive(access: Access, address: str) -> None:
+    """Check that something answers at an address of the cluster: Ray itself finds that out slowly (FACTS R25).
+
+    Raises:
+        ClusterLostError: nothing does.
+        RayAttachError: it is an address for its own node only.
+    """
+    host, _, port = address.rpartition(":")
+    if host.startswith("127.") and not access.at_head:
+        raise RayAttachError(
+            access.node,
+            f"{access} listens at {address}, which only that node reaches",
+            "run this there; `eray up` without ERAY_AUTH=disabled, on a node whose name has an address, listens to all",
+        )
+    if not (port.isdigit() and net.port_is_open(host.strip("[]"), int(port), DIAL_S)):
+        raise ClusterLostError(
+            access.node, f"{access} is gone: nothing answers at {address}", "start it again by `eray up` in its job"
+        )
+
+
+def token_of(site: Site, access: Access) -> str | None:
+    """Return the token of a cluster, None where it asks for none: read on its nodes, derived elsewhere.
+
+    Raises:
+        SecretError: the secret from which it follows is not here.
+        ClusterLostError: the cluster has just ended.
+    """
+    if access.auth == "disabled":
+        return None
+    if access.token_path is not None:
+        try:
+            with open(access.token_path, encoding="ascii") as stream:
+                return stream.read()
+        except OSError as exc:
+            raise ClusterLostError(
+                access.node, f"{access} has no token any more ({exc.strerror})", "see whether it still runs"
+            ) from exc
+    path = os.path.join(os.path.abspath(os.path.expanduser(site.settings.state_dir)), SECRET_NAME)
+    kept = answers({path: lambda: read_secret(path)}, PATIENCE_S).get(path)
+    token = derive_token(access, site.settings.secret, kept)
+    if token is None:
+        what = "ERAY_SECRET here is" if site.settings.secret is not None else "this is"
+        raise SecretError(
+            path,
+            f"{what} not the secret that {access} was started with, so its token does not follow from it",
+            "set ERAY_SECRET here as it was set for the job. Where it was not set, the job could not use this file: "
+            "run this command on a node of the job, or set ERAY_SECRET to 32 characters or more in both places",
+        )
+    return token
+
+
+def _published(site: Site, name: str, restart: int | None, here: Sequence[Access]) -> Access:
+    jobs = os.path.join(os.path.abspath(os.path.expanduser(site.settings.state_dir)), "jobs")
+    answered = answers({jobs: lambda: _read(jobs, name)}, PATIENCE_S)
+    if jobs not in answered:
+        remedy = "see whether its file server is up, or run this on a node of the job"
+        raise DirectoryError(jobs, f"does not answer for {PATIENCE_S:g} s", remedy)
+    job, found = site.slurm.job, answered[jobs]
+    if restart is not None and job is not None and job.cluster:
+        found = {path: access for path, access in found.items() if access.cluster in ("", job.cluster)}
+    if len(found) > 1:
+        names = ", ".join(os.path.basename(os.path.dirname(path)) for path in found)
+        raise UsageError(f"several of Slurm's clusters had a job {name}: choose one of {names} with `--job`")
+    for path, access in found.items():
+        if restart in (None, access.restart):
+            return access
+        raise RayAttachError(
+            socket.gethostname(),
+            f"{path} is of an earlier life of job {name} (restart {access.restart}, this is {restart})",
+            "start its cluster by `eray up` in the job",
+        )
+    others = f"; on this machine runs {', '.join(access.key for access in here)}" if here else ""
+    raise RayAttachError(
+        socket.gethostname(),
+        f"no cluster of job {name} on this machine or in {jobs}{others}",
+        "start one by `eray up` in the job; where its nodes do not share this home, run this on one of them",
+    )
+
+
+def _read(jobs: str, name: str) -> dict[str, Access]:
+    """Return the clusters of a job by the path of their file."""
+    found = {}
+    for directory in sorted(os.listdir(jobs)) if os.path.isdir(jobs) else []:
+        if name not in (directory, naming.job_of_directory(directory)):
+            continue
+        path = os.path.join(jobs, directory, naming.cluster_file(""))
+        about = files.read_json(path)
+        access = Access.from_json(about) if about is not None else None
+        if access is not None:
+            found[path] = access
+    return found

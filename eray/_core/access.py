@@ -1,0 +1,83 @@
+"""How one cluster is reached: what its nodes write down, and how its token follows from a secret."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from eray._core import naming
+from eray.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Access:
+    """One life of one cluster. ``key`` names it, ``job`` is its Slurm job, None on a machine of its own.
+
+    ``node`` is its head. ``dashboard`` (host and port) takes Ray Jobs; None where it does not run. ``token_path`` leads
+    to the token on the cluster's own nodes; elsewhere it is derived, and ``fingerprint`` tells from which secret.
+    ``session`` is Ray's name of this life. ``at_head`` says that this machine is the head, ``stays`` that it is one of
+    `eray up`, not a program's own.
+    """
+
+    key: str
+    job: str | None
+    cluster: str
+    restart: int
+    node: str
+    gcs_address: str
+    dashboard: str | None
+    auth: str
+    fingerprint: str = ""
+    token_path: str | None = None
+    session: str | None = None
+    at_head: bool = False
+    stays: bool = True
+
+    @classmethod
+    def from_json(cls, about: Mapping[str, Any]) -> Self | None:
+        """Read ``node.json`` or ``cluster.json``; None where that is not what an eray of this version wrote."""
+        texts = ("key", "cluster", "node", "gcs_address", "auth")
+        optional = ("job", "dashboard", "token_path", "session")
+        if not all(isinstance(about.get(name), str) for name in texts) or not isinstance(about.get("restart"), int):
+            return None
+        if not all(isinstance(about.get(name, ""), str | None) for name in optional):
+            return None
+        known: dict[str, Any] = {name: about.get(name) for name in (*texts, *optional, "restart")}
+        known |= {"at_head": about.get("at_head") is True, "stays": about.get("stays") is not False}
+        return cls(**known, fingerprint=str(about.get("fingerprint", "")))
+
+    def __str__(self) -> str:
+        """Name the cluster for people."""
+        return f"the cluster of job {self.key}" if self.job is not None else f"the cluster {self.key}"
+
+
+def derive_token(access: Access, given: str | None, kept: bytes | None) -> str | None:
+    """Return the cluster's token, None where it follows from neither secret.
+
+    Args:
+        access: the cluster.
+        given: ERAY_SECRET of this process.
+        kept: the secret of the state directory.
+    """
+    secrets = [given.encode()] if given is not None else []
+    if kept is not None:
+        secrets.append(kept)  # of tasks, and of `srun eray up`
+        # A shell may not know the name of Slurm's cluster that the step's tasks know.
+        names = dict.fromkeys((access.cluster, ""))
+        job = access.job or ""
+        secrets += [naming.launch_secret(kept, name, job, access.restart).encode() for name in names]
+    for secret in secrets:
+        if naming.secret_fingerprint(secret) == access.fingerprint:
+            return naming.cluster_token(secret, access.cluster, access.key, access.restart)
+    return None
+
+
+def the_only_one(found: Sequence[Access]) -> Access | None:
+    """Return the one cluster that was found, None where none was.
+
+    Raises:
+        UsageError: there are several; the message names them, and the option that chooses.
+    """
+    if len(found) > 1:
+        names = ", ".join(sorted(access.key for access in found))
+        raise UsageError(f"several clusters run on this machine: {names}; choose one with `--job`")
+    return found[0] if found else None

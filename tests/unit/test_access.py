@@ -1,0 +1,106 @@
+"""How a cluster is reached, read and derived; and what a shell makes of it."""
+
+import subprocess
+from dataclasses import asdict, replace
+
+import pytest
+
+from eray._core import naming
+from eray._core.access import Access, derive_token, the_only_one
+from eray._ray.commands import export_lines
+from eray.errors import UsageError
+
+HOME = b"h" * 32
+ACCESS = Access("42", "42", "rig", 1, "n1", "10.0.0.1:6", "10.0.0.1:8", "token", session="s")
+
+
+def started_with(secret: bytes) -> Access:
+    return replace(ACCESS, fingerprint=naming.secret_fingerprint(secret))
+
+
+def test_access_survives_json():
+    assert Access.from_json(asdict(ACCESS)) == ACCESS
+    assert Access.from_json(asdict(ACCESS) | {"versions": {}, "pid": 7}) == ACCESS
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"key": None}, {"gcs_address": 7}, {"restart": "1"}, {"dashboard": 8265}, {"job": 42}, {"token_path": []}],
+    ids=str,
+)
+def test_access_that_is_none_is_not_read(wrong):
+    assert Access.from_json(asdict(ACCESS) | wrong) is None
+
+
+def test_launch_secret_is_not_the_homes_and_differs_by_job_and_life():
+    lives = [("rig", "42", 0), ("rig", "42", 1), ("rig", "43", 0), ("", "42", 0)]
+    secrets = {naming.launch_secret(HOME, *life) for life in lives}
+    assert len(secrets) == 4
+    assert all(len(secret) == 64 and HOME.hex() not in secret for secret in secrets)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        naming.launch_secret(HOME, "rig", "42", 1).encode(),
+        naming.launch_secret(HOME, "", "42", 1).encode(),
+        HOME,
+        b"g" * 32,
+    ],
+    ids=["eray up", "shell without the cluster's name", "srun eray up", "ERAY_SECRET"],
+)
+def test_token_follows_from_the_secret_that_the_cluster_was_started_with(secret):
+    token = naming.cluster_token(secret, "rig", "42", 1)
+    assert derive_token(started_with(secret), "g" * 32, HOME) == token
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(None, HOME), ("g" * 32, None), (None, None)],
+)
+def test_token_of_another_secret_is_not_guessed(given, kept):
+    assert derive_token(started_with(b"random"), given, kept) is None
+    assert derive_token(started_with(naming.launch_secret(HOME, "rig", "42", 0).encode()), given, kept) is None
+
+
+def test_several_clusters_are_named_with_the_option_that_chooses():
+    found = [replace(ACCESS, key=key, job=None) for key in ("local-2", "local-1")]
+    with pytest.raises(UsageError, match=r"several clusters run on this machine: local-1, local-2; .* `--job`"):
+        the_only_one(found)
+    assert the_only_one(found[:1]) == found[0]
+    assert the_only_one([]) is None
+
+
+@pytest.mark.parametrize(
+    ("access", "token", "expected"),
+    [
+        (
+            replace(ACCESS, token_path="/a dir/token"),
+            None,
+            {
+                "RAY_AUTH_MODE": "token",
+                "RAY_AUTH_TOKEN_PATH": "/a dir/token",
+                "RAY_API_SERVER_ADDRESS": "http://10.0.0.1:8",
+            },
+        ),
+        (
+            ACCESS,
+            "t" * 64,
+            {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "t" * 64, "RAY_API_SERVER_ADDRESS": "http://10.0.0.1:8"},
+        ),
+        (replace(ACCESS, auth="disabled", dashboard=None), None, {"RAY_AUTH_MODE": "disabled"}),
+    ],
+    ids=["on a node", "elsewhere", "without tokens and dashboard"],
+)
+def test_exports_lead_a_shell_to_this_cluster_whatever_it_had_before(access, token, expected):
+    lines = export_lines(access.gcs_address, access.dashboard, access.auth, access.token_path, token)
+    before = {
+        "RAY_ADDRESS": "b:1",
+        "RAY_API_SERVER_ADDRESS": "http://b:2",
+        "RAY_AUTH_TOKEN": "b",
+        "PATH": "/usr/bin:/bin",
+    }
+    shell = subprocess.run(["sh", "-c", 'eval "$0"; env', "\n".join(lines)], env=before, capture_output=True, text=True)
+    found = dict(line.split("=", 1) for line in shell.stdout.splitlines())
+    found = {name: value for name, value in found.items() if name.startswith("RAY_")}
+    assert found == expected | {"RAY_ADDRESS": "10.0.0.1:6", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
