@@ -51,6 +51,8 @@ class Preemption:
         with self._beginning:
             self._agree, self._stop = agree, stop
             is_late = self.reason is not None
+            if is_late:
+                self._stepping.acquire()
         threading.Thread(target=self._tell_all, args=(tell,), name="eray-warn", daemon=True).start()
         if is_late:
             self._begin()
@@ -64,8 +66,10 @@ class Preemption:
         with self._beginning:
             if self.reason is not None:
                 return
-            self.reason = reason
             is_served = self._agree is not None
+            if is_served:
+                self._stepping.acquire()  # who sees the notice does not pass a step before all agree; given back there
+            self.reason = reason
         if is_served:
             self._begin()
 
@@ -89,17 +93,18 @@ class Preemption:
         threading.Thread(target=self._settle, name="eray-save", daemon=True).start()
 
     def _settle(self) -> None:
+        """Settle the step to save at, with the lock that ``_begin``'s caller has taken."""
         assert self._agree is not None
-        with self._stepping:
-            try:
-                point = self._agree(self._steps.last)
-            except ConnectionStateError:
-                return
-            except ErayError as exc:
-                logger.warning("should_save() stays False: %s", exc)
-                return
+        try:
+            point = self._agree(self._steps.last)
             if point is not None:
                 self._steps.save_after(point.after)
+        except ConnectionStateError:
+            return
+        except ErayError as exc:
+            logger.warning("should_save() stays False: %s", exc)
+        finally:
+            self._stepping.release()
 
     def _tell_all(self, tell: Callable[[str], None]) -> None:
         while (what := self._words.get()) is not None:

@@ -36,18 +36,25 @@ def ray_call(handle: Any, method: str, args: Sequence[Any], timeout_s: float) ->
     return answer
 
 
-def ask(handle: Any, call: Call, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
+def ask(
+    handle: Any, call: Call, method: str, args: Sequence[Any], timeout_s: float, wait_s: float | None = None
+) -> Answer:
     """Return the answer to one question, asked again while the actor restarts.
+
+    ``wait_s`` is how long the actor may keep the question, told as the last argument; the rest of ``timeout_s`` is for
+    the answer to come. A question that is asked again is kept for what is left of it.
 
     Raises:
         ClusterLostError: the actor is gone, or silent for ``timeout_s``.
         ErayError: what the coordinator answered.
     """
     deadline = Deadline.after(timeout_s, now=clock.monotonic())
-    backoff, attempt = Backoff(), 0
+    backoff, attempt, spare_s = Backoff(), 0, timeout_s - (wait_s or 0.0)
     while True:
+        remaining_s = deadline.remaining_s(clock.monotonic())
+        kept = () if wait_s is None else (min(wait_s, max(remaining_s - spare_s, 0.0)),)
         try:
-            answer = call(handle, method, args, deadline.remaining_s(clock.monotonic()))
+            answer = call(handle, method, (*args, *kept), remaining_s)
             break
         except (ray.exceptions.ActorUnavailableError, ray.exceptions.GetTimeoutError) as exc:
             now = clock.monotonic()

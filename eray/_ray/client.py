@@ -188,7 +188,7 @@ class CoordinatorClient(ClusterClient):
         Raises:
             WorldFailedError: the world has failed.
         """
-        answer = self._ask("follow", (world, generation, process_index, warned, FOLLOW_S), FOLLOW_S + FOLLOW_ANSWER_S)
+        answer = self._ask("follow", (world, generation, process_index, warned), FOLLOW_S + FOLLOW_ANSWER_S, FOLLOW_S)
         _raise_failure(answer, world)
         return str(answer["preemption"]["reason"]) if answer["done"] else None
 
@@ -196,7 +196,7 @@ class CoordinatorClient(ClusterClient):
         remaining_s = deadline.remaining_s(clock.monotonic())
         index = args[0]["process_index"] if method == "join" else args[2]
         wait_s = min(poll_s(index, deadline.timeout_s - remaining_s), remaining_s)
-        answer = self._ask(method, (*args, wait_s), wait_s + ANSWER_S)
+        answer = self._ask(method, args, wait_s + ANSWER_S, wait_s)
         _raise_failure(answer, world)
         return answer
 

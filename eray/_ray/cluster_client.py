@@ -78,11 +78,11 @@ class ClusterClient:
 
     def watch(self, version: int, *, wait_s: float = POLL_S) -> Answer:
         """Return a summary of all worlds when it is no longer that of ``version``, or after ``wait_s`` (30 at most)."""
-        return self._ask("watch", (version, wait_s), wait_s + ANSWER_S)
+        return self._ask("watch", (version,), wait_s + ANSWER_S, wait_s)
 
     def warn(self, reason: str, *, timeout_s: float = 30.0) -> None:
         """Tell that the job is about to end."""
         self._ask("warn", (reason,), timeout_s)
 
-    def _ask(self, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
-        return ask(self.handle, self._call, method, args, timeout_s)
+    def _ask(self, method: str, args: Sequence[Any], timeout_s: float, wait_s: float | None = None) -> Answer:
+        return ask(self.handle, self._call, method, args, timeout_s, wait_s)

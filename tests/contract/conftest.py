@@ -54,6 +54,7 @@ class FakeActor:
 
     def __init__(self, snapshot_path, job):
         self._make = lambda: Coordinator(str(snapshot_path), job)
+        self._swapping = threading.Lock()
         self._start()
 
     def _start(self):
@@ -64,7 +65,8 @@ class FakeActor:
 
     def call(self, handle, method, args, timeout_s):
         args = json.loads(json.dumps(list(args)))
-        future = asyncio.run_coroutine_threadsafe(getattr(self.coordinator, method)(*args), self.loop)
+        with self._swapping:  # a call reaches one life or the next
+            future = asyncio.run_coroutine_threadsafe(getattr(self.coordinator, method)(*args), self.loop)
         try:
             return future.result(timeout_s)
         except FutureTimeoutError as exc:
@@ -85,8 +87,9 @@ class FakeActor:
         self.loop.close()
 
     def kill(self):
-        self.stop()
-        self._start()
+        with self._swapping:
+            self.stop()
+            self._start()
 
 
 class RealActor:
