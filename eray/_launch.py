@@ -201,6 +201,10 @@ def _check(
     for name, number, least in (("max_restarts", max_restarts, 0), ("min_nodes", min_nodes, 1)):
         if number is not None and (type(number) is not int or number < least):
             raise UsageError(f"{name}={number!r}: must be a whole number, {least} or more")
+    if min_nodes is not None and not max_restarts:
+        raise UsageError(
+            f"min_nodes={min_nodes!r}: tells on how few nodes the world may be started again; give max_restarts"
+        )
     if timeout_s is not None and (not isinstance(timeout_s, int | float) or not 0 < timeout_s < float("inf")):
         raise UsageError(f"timeout_s={timeout_s!r}: must be a number of seconds greater than 0")
     if world is not None and (not isinstance(world, str) or not world):

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from eray.errors import UsageError
 
 SMALLEST_SHARE = 0.0001  # Ray counts in ten-thousandths
+LEAST_CPUS = 0.01
+"""The smallest part of a CPU that a process is given where the user says nothing."""
+MOST_PROCESSES = 100_000  # as many calls as the coordinator holds at once
 NAMED_NODES = 8
 
 
@@ -45,6 +48,9 @@ class Ask:
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < least):
                 raise UsageError(f"{name}={value!r}: must be a whole number, {least} or more")
+        if max(self.processes or 0, self.processes_per_node) > MOST_PROCESSES:
+            asked = self.processes if self.processes is not None else self.processes_per_node
+            raise UsageError(f"{asked} processes: a world has {MOST_PROCESSES} at most")
         cpus = self.cpus_per_process
         if cpus is not None and (
             not isinstance(cpus, int | float) or isinstance(cpus, bool) or not 0 <= cpus < 1_000_000
@@ -147,10 +153,16 @@ def _greedy(ask: Ask, rooms: Sequence[Room]) -> list[int]:
     assert ask.processes is not None
     counts, left = [], ask.processes
     for room in rooms:
-        count = next((count for count in range(left, 0, -1) if _holds(room, count, ask)), 0)
+        count = next((count for count in range(_most(room, left, ask), 0, -1) if _holds(room, count, ask)), 0)
         counts.append(count)
         left -= count
     return counts
+
+
+def _most(room: Room, left: int, ask: Ask) -> int:
+    """Return a number of processes that a node surely does not exceed."""
+    each = LEAST_CPUS if ask.cpus_per_process is None else ask.cpus_per_process
+    return min(left, int(room.free_cpus / each) + 1) if each else left
 
 
 def _holds(room: Room, count: int, ask: Ask) -> bool:
@@ -159,6 +171,8 @@ def _holds(room: Room, count: int, ask: Ask) -> bool:
     cpus, gpus = _share(room, count, ask)
     if gpus == 0 and room.gpus >= 1 and ask.devices_per_process is None:
         return False  # more processes than devices
+    if ask.cpus_per_process is None and cpus < LEAST_CPUS:
+        return False
     return cpus * count <= room.free_cpus + SMALLEST_SHARE / 2 and gpus * count <= room.free_gpus
 
 

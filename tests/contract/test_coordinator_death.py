@@ -12,18 +12,19 @@ from eray.errors import WorldFailedError
 COUNT = 3
 LONG_S = 40.0
 ADDRESS = "10.0.0.1:4000"
+RARE = pytest.mark.full
 POINTS = [
     ("joining", 0),  # before anyone has joined
     ("joining", 2),  # the last one, when the others have
     ("joined", 0),  # planned, and no address yet
-    ("joined", 1),
+    pytest.param("joined", 1, marks=RARE),
     ("published", 0),
-    ("dialled", 1),
-    ("initialised", 0),
+    pytest.param("dialled", 1, marks=RARE),
+    pytest.param("initialised", 0, marks=RARE),
     ("initialised", 2),
-    ("running", 1),
+    pytest.param("running", 1, marks=RARE),
     ("entering", 2),  # the last one of a barrier
-    ("passed", 0),
+    pytest.param("passed", 0, marks=RARE),
     ("left", 1),  # while the others leave
 ]
 

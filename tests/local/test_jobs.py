@@ -77,6 +77,7 @@ def test_submit_passes_the_output_and_the_exit_code(cluster: Cluster) -> None:
         assert f" runs on the cluster {cluster.key}\n" in result.stderr
 
 
+@pytest.mark.full
 def test_submit_streams_and_a_driver_that_a_signal_ended_has_its_code(cluster: Cluster) -> None:
     program = "import os, time; print('pid', os.getpid()); time.sleep(300)"
     running = cluster.place.eray("submit", "--", "python", "-c", program)
@@ -124,6 +125,7 @@ def test_signal_stops_the_job(cluster: Cluster) -> None:
     assert not any("it runs" in line for line in cluster.place.processes().values())
 
 
+@pytest.mark.full
 def test_stopped_job_is_143_for_who_follows_it(cluster: Cluster) -> None:
     running = cluster.place.eray("submit", "--", "python", "-c", STAYS)
     await_text(running, "it runs")
@@ -152,6 +154,7 @@ def test_plain_ray_job_submit_with_nothing_but_the_exports(cluster: Cluster) -> 
         assert f"at {cluster.port} " in running.wait().check().stdout
 
 
+@pytest.mark.full
 def test_working_dir_is_sent_whatever_cluster_the_environment_names(cluster: Cluster) -> None:
     directory = cluster.place.root / "work" / "sent"
     directory.mkdir()

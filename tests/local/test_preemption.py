@@ -49,6 +49,7 @@ def test_signal_before_the_first_step_saves_at_that(laptop: Laptop) -> None:
     assert saved(run.wait(30)) == 3
 
 
+@pytest.mark.full
 def test_signal_while_ray_starts_is_known_to_those_who_join_later(laptop: Laptop) -> None:
     run = laptop.eray("run", "-n", "2", "--", "python", STEPS)
     laptop.pid_of("gcs_server")
@@ -89,6 +90,7 @@ def test_signal_to_all_processes_of_a_step_leaves_ray_alive(laptop: Laptop) -> N
     assert saved(run.wait(30)) >= 3
 
 
+@pytest.mark.full
 def test_sigterm_that_is_a_warning_does_not_end_the_run(laptop: Laptop) -> None:
     run = start(laptop, ERAY_PREEMPTION_SIGNAL="TERM")
     run.signal(signal.SIGTERM)
@@ -96,6 +98,7 @@ def test_sigterm_that_is_a_warning_does_not_end_the_run(laptop: Laptop) -> None:
     assert saved(run.wait(30)) >= 3
 
 
+@pytest.mark.full
 def test_signal_that_is_no_warning_is_the_programs_own(laptop: Laptop) -> None:
     run = start(laptop, "--own", ERAY_PREEMPTION_SIGNAL="USR2")
     run.signal(signal.SIGUSR1)

@@ -45,6 +45,7 @@ def test_login_node_submits_to_the_cluster_of_a_job(rig: Rig) -> None:
     assert f"the cluster of job {job.id} is gone: nothing answers at " in gone.stderr
 
 
+@pytest.mark.full
 def test_every_node_of_the_job_submits_without_being_told_where(rig: Rig) -> None:
     script = f"""
         exports=$(mktemp)
@@ -77,6 +78,7 @@ def test_jobs_of_two_clusters_on_the_same_nodes_stay_apart(rig: Rig) -> None:
     expect_nothing_left(rig)
 
 
+@pytest.mark.full
 def test_job_with_a_secret_of_its_own_is_reached_by_who_has_it(rig: Rig) -> None:
     secret = "f" * 64
     job = start(rig, f"export ERAY_SECRET={secret}\n{UP}")

@@ -25,7 +25,7 @@ def expect_saved(job: Job, reason: str) -> None:
     assert "Traceback" not in job.output
 
 
-@pytest.mark.parametrize("number", ["USR1", "USR2"])
+@pytest.mark.parametrize("number", ["USR1", pytest.param("USR2", marks=pytest.mark.full)])
 def test_signal_to_the_steps_of_run(rig: Rig, number: str) -> None:
     job = rig.sbatch(f"eray run -- {SAVES}", "-N2")
     wait_for_world(rig, job)
@@ -36,6 +36,7 @@ def test_signal_to_the_steps_of_run(rig: Rig, number: str) -> None:
     expect_saved(job, rf"SIG{number} at node0[12]")
 
 
+@pytest.mark.full
 def test_signal_to_the_batch_shell_that_is_run(rig: Rig) -> None:
     job = rig.sbatch(f"exec eray run -- {SAVES}", "-N2")
     wait_for_world(rig, job)
@@ -63,6 +64,7 @@ def test_signal_to_the_tasks_of_srun(rig: Rig, options: str, reason: str) -> Non
     expect_saved(job, reason)
 
 
+@pytest.mark.full
 def test_sigterm_of_a_preemption_warns_the_run(rig: Rig) -> None:
     job = rig.sbatch(f"ERAY_PREEMPTION_SIGNAL=TERM exec eray run -- {SAVES}", "-N2")
     wait_for_world(rig, job)

@@ -50,6 +50,7 @@ def test_world_goes_on_without_a_node_that_lost_its_power(rig: Rig) -> None:
     assert rig.leftovers() == []
 
 
+@pytest.mark.full
 def test_raylet_that_dies_is_started_again_with_the_world(rig: Rig) -> None:
     job = rig.sbatch(elastic(), "-N2", "--no-kill", "--no-requeue")
     rig.wait_until(lambda: "step 10 " in job.output or job.ended, 90, "step 10")

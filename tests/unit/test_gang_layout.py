@@ -104,6 +104,7 @@ def test_nodes_with_gpus_are_the_ones_that_count_unless_none_are_wanted():
     ("fields", "words"),
     [
         ({"processes": 0}, "processes=0: must be a whole number, 1 or more"),
+        ({"processes": 10**6}, "1000000 processes: a world has 100000 at most"),
         ({"processes": True}, "processes=True"),
         ({"processes_per_node": 1.5}, "processes_per_node=1.5"),
         ({"devices_per_process": -1}, "devices_per_process=-1: must be a whole number, 0 or more"),
@@ -124,3 +125,9 @@ def test_what_is_asked_and_found_reads_well():
     words = found([room(1, gpus=4, free_gpus=1), room(0, 8, free_cpus=2.5)])
     assert words == "n0 has 2.5 of 8 CPUs free; n1 has 8 of 8 CPUs and 1 of 4 GPUs free"
     assert found([room(rank) for rank in range(10)]).endswith("; and 2 nodes more")
+
+
+def test_default_share_is_never_next_to_nothing():
+    assert len(seats(Ask(processes=200), [room(0, 2)])) == 200
+    assert seats(Ask(processes=201), [room(0, 2)]) is None
+    assert seats(Ask(processes=100_000), [room(rank, 2) for rank in range(400)]) is None
