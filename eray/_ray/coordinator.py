@@ -5,6 +5,7 @@ Its methods take and return JSON types, so that a driver needs no eray to ask. A
 the start of its worker is on the way of every start-up.
 """
 
+import gc
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -21,11 +22,15 @@ from eray.errors import UsageError
 
 JSON = Mapping[str, Any]
 
+COLLECT_EVERY = 20_000
+"""Python's collector runs after so many new objects, not 700: the state is large and has no cycles to be found."""
+
 
 class Coordinator:
     """Serves the one picture of the cluster. All methods run on one event loop; none blocks it."""
 
     def __init__(self, snapshot_path: str | None = None, job: dict[str, Any] | None = None) -> None:
+        gc.set_threshold(COLLECT_EVERY, 20, 20)
         self._record = Record(snapshot_path, job)
         self._actors = ActorWatch(self._record)
 

@@ -15,6 +15,7 @@ from typing import Any
 import ray
 
 from eray._core.timing import poll_s
+from eray._ray.client import FOLLOW_S
 
 PER_NODE = 8
 
@@ -65,10 +66,27 @@ async def meet(handle: Any, world: str, index: int, count: int) -> dict[str, Any
     return answer
 
 
+async def live(handle: Any, world: str, index: int, count: int) -> dict[str, Any]:
+    """Join, run, and follow the world as a process without a supervisor does, until it has failed."""
+    generation = (await join(handle, world, index, count))["generation"]
+    await handle.report.remote(world, generation, index, "running")
+    while True:
+        answer: dict[str, Any] = await handle.follow.remote(world, generation, index, False, FOLLOW_S)
+        if answer["failure"]:
+            return answer
+
+
+async def run(handle: Any, world: str, index: int, count: int) -> dict[str, Any]:
+    """Join and run, as a process whose supervisor follows the world for it."""
+    generation = (await join(handle, world, index, count))["generation"]
+    answer: dict[str, Any] = await handle.report.remote(world, generation, index, "running")
+    return answer
+
+
 async def all_of(command: dict[str, Any]) -> dict[str, Any]:
     """Carry out one command: all simulated processes of this driver at once."""
     handle = ray.get_actor(command["actor"], namespace="eray")
-    way = {"join": join, "meet": meet}[command["way"]]
+    way = {"join": join, "meet": meet, "live": live, "run": run}[command["way"]]
     calls: list[Awaitable[dict[str, Any]]] = [
         way(handle, command["world"], index, command["count"]) for index in range(command["first"], command["end"])
     ]

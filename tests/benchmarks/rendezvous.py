@@ -180,7 +180,8 @@ def _bare(crowd: Crowd, count: int) -> Meeting:
     return _ended(handle, pid, spent_s, seen, ray.get(handle.ping.remote())["at"])
 
 
-def _ours(crowd: Crowd, count: int, directory: str) -> Meeting:
+def new_coordinator(directory: str) -> tuple[str, Any]:
+    """Create a coordinator that keeps its snapshot in the directory; return its name and handle."""
     name = f"coordinator-{uuid.uuid4().hex}"
     handle = create_coordinator(
         node_id=ray.get_runtime_context().get_node_id(),
@@ -189,6 +190,11 @@ def _ours(crowd: Crowd, count: int, directory: str) -> Meeting:
         snapshot_path=f"{directory}/{name}.json",
         job={},
     )
+    return name, handle
+
+
+def _ours(crowd: Crowd, count: int, directory: str) -> Meeting:
+    name, handle = new_coordinator(directory)
     client = CoordinatorClient(handle)
     pid = client.ping()["pid"]
     before = cpu_s(pid)
