@@ -83,6 +83,7 @@ def test_requeued_job_starts_clean_over_the_files_of_its_first_life(rig: Rig) ->
     assert rig.run(f"ls $HOME/.eray/jobs/rig-{job.id}/logs").check().stdout.split() == [f"{job.id}r{n}" for n in (0, 1)]
 
 
+@RARE
 def test_requeue_of_a_running_job_ends_its_first_life(rig: Rig) -> None:
     job = rig.sbatch(LIVES, "-N2", "--requeue", "--open-mode=append")
     rig.wait_until(lambda: job.output.count("has joined") == 2, 60, "the first life to run")

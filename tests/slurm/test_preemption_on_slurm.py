@@ -51,7 +51,9 @@ def test_signal_to_the_batch_shell_that_is_run(rig: Rig) -> None:
     ("options", "reason"),
     [
         pytest.param("", r"SIGUSR1 at process [01] on node0[12]", id="no handler"),
-        pytest.param("--own", r"the program's handler at process [01] on node0[12]", id="own handler"),
+        pytest.param(
+            "--own", r"the program's handler at process [01] on node0[12]", id="own handler", marks=pytest.mark.full
+        ),
     ],
 )
 def test_signal_to_the_tasks_of_srun(rig: Rig, options: str, reason: str) -> None:
