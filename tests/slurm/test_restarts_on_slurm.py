@@ -46,7 +46,8 @@ def test_world_goes_on_without_a_node_that_lost_its_power(rig: Rig) -> None:
         require_trained(job.output, 2)
         assert re.search(r"^eray: node node03 \(process 2\) is lost: its node does not answer", job.output, re.M)
         assert re.search(r"generation 2: 2 processes on 2 of 3 nodes, without node03; restart 1 of 2, ", job.output)
-        assert "generation 2 starts at step 20 with 2 processes" in job.output
+        # The checkpoint of step 20 may have been on its way still.
+        assert re.search(r"generation 2 starts at step (15|20) with 2 processes", job.output), job.output
     assert rig.leftovers() == []
 
 
