@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import Running
-from laptop import Laptop, await_text, result_of, until
+from laptop import Laptop, await_text, lines_of, result_of, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
@@ -75,6 +75,22 @@ def test_coordinator_that_dies_comes_back(laptop: Laptop, tmp_path: Path) -> Non
     (tmp_path / "end").touch()  # the processes meet, leave, and the world closes, by the new coordinator
     result = run.wait(30).check()
     assert result.stdout.count("epoch 2: running on 1 node\n") == 2
+
+
+def test_coordinator_killed_all_along_the_way_loses_nothing(laptop: Laptop, tmp_path: Path) -> None:
+    run = laptop.eray("run", "-n", "2", "--", "python", PROGRAMS / "kills_the_coordinator.py", tmp_path)
+    for index in range(2):
+        await_text(run, f"process {index} is up")
+    first = laptop.pid_of("ray::Coordinator")
+    os.kill(first, signal.SIGKILL)  # before anyone has joined
+    (tmp_path / "start-0").touch()
+    await_text(run, "waiting for process 1")
+    second = laptop.pid_of("ray::Coordinator")
+    assert second != first
+    os.kill(second, signal.SIGKILL)  # between two joins
+    (tmp_path / "start-1").touch()
+    result = run.wait(60).check()
+    assert lines_of(result)[1][-1] == "epoch 6, generation 1", result.output
 
 
 @pytest.mark.parametrize("name", ["raylet", "gcs_server"])
