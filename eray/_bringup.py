@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from eray._core import naming
 from eray._core.devices import NodeView, ProcessView, device_count
 from eray._core.nodespec import NodeSpec, WorldSpec
+from eray._core.process_variables import IDENTITY
 from eray._io.devices import read_hardware
 from eray._io.limits import group_memory
 from eray._io.secret import ensure_secret
@@ -121,9 +122,9 @@ def ray_environment(environ: Mapping[str, str]) -> dict[str, str]:
 _NOT_FOR_RAY = frozenset(
     {
         *variables.TASK_RANKS,
-        *("ERAY_WORLD", "ERAY_GENERATION", "ERAY_PROCESS_INDEX", "ERAY_PROCESS_COUNT", "ERAY_RUN_DIR"),
-        *("ERAY_DEVICES_PER_PROCESS", "ERAY_SECRET", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_TMPDIR"),
-        "RAY_AUTH_TOKEN",
+        *IDENTITY,
+        *("ERAY_RUN_DIR", "ERAY_DEVICES_PER_PROCESS", "ERAY_SECRET"),
+        *("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_TMPDIR", "RAY_AUTH_TOKEN"),
     }
 )
 

@@ -16,15 +16,12 @@ from eray._io import clock
 from eray._io.link import Link
 from eray._preemption import Preemption
 from eray._ray.notices import say
-from eray._reach import Access, await_word, foreign_access, open_link, reach
+from eray._reach import HEAD_FIRST_S, Access, await_word, foreign_access, open_link, reach
 from eray._start_jax import JaxStart, Start
 from eray.errors import ClusterLostError, DuplicateProcessError, ErayError, JoinError, StaleGenerationError
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient, JoinAnswer
-
-
-HEAD_FIRST_S = 5.0
 
 
 class Join:
@@ -89,7 +86,6 @@ class Join:
         hello: dict[str, Any] = {"world": identity.world, "process_index": identity.process_index}
         hello |= {"process_count": identity.process_count, "indexes_on_node": identity.indexes_on_node}
         link.send({"type": "hello", **hello})
-        # The head's own deadline comes first: it can name the node that is missing.
         deadline = Deadline.after(self._cluster_timeout_s + HEAD_FIRST_S, now=clock.monotonic())
         welcome = await_word(link, "welcome", node, deadline, say)
         self._is_told_for_us = welcome["purpose"] == "run"  # by the command that passes our output on

@@ -12,6 +12,7 @@ from eray._attach import attach, find_node_file
 from eray._connect import connect, current_connection
 from eray._core.gang_layout import Ask
 from eray._core.lives import Rule
+from eray._core.process_variables import device_variables, identity_variables
 from eray._identity import read_site
 from eray._ray.notices import say
 from eray._settings import Settings
@@ -27,7 +28,6 @@ T = TypeVar("T")
 
 NAME_BYTES = 4
 _attaching = threading.Lock()
-FORCED_CPU_DEVICES = "--xla_force_host_platform_device_count"
 
 
 def launch(
@@ -117,14 +117,7 @@ def run_member(place: "MemberPlace", fn: Callable[..., Any], args: Sequence[Any]
 
 def _tell_environment(place: "MemberPlace", environ: MutableMapping[str, str]) -> None:
     """Tell this process who it is, in the variables that ``eray run`` uses too, before JAX is imported."""
-    environ.update(
-        {
-            "ERAY_WORLD": place.world,
-            "ERAY_GENERATION": str(place.generation),
-            "ERAY_PROCESS_INDEX": str(place.process_index),
-            "ERAY_PROCESS_COUNT": str(place.process_count),
-        }
-    )
+    environ.update(identity_variables(place.world, place.generation, place.process_index, place.process_count))
     if place.devices is None:
         return
     if place.gpus or place.devices == 0:
@@ -132,9 +125,7 @@ def _tell_environment(place: "MemberPlace", environ: MutableMapping[str, str]) -
             environ.setdefault("JAX_PLATFORMS", "cpu")
             environ.setdefault("ERAY_DEVICES", "none")
         return
-    environ["ERAY_DEVICES_PER_PROCESS"] = str(place.devices)
-    if FORCED_CPU_DEVICES not in environ.get("XLA_FLAGS", ""):
-        environ["JAX_NUM_CPU_DEVICES"] = str(place.devices)
+    environ.update(device_variables(place.devices, environ.get("XLA_FLAGS", "")))
 
 
 def _attach(environ: MutableMapping[str, str]) -> None:

@@ -12,10 +12,9 @@ from eray._io.link import Link
 from eray._ray import attach
 from eray._ray.commands import driver_variables
 from eray._ray.notices import say
-from eray._reach import await_word, reach
+from eray._reach import HEAD_FIRST_S, await_word, reach
 
 DRIVER = "driver"
-HEAD_FIRST_S = 5.0
 
 
 def start_local(site: Site, environ: MutableMapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from eray._core.saving import Steps
-from eray._io.signals import Caught
+from eray._io.signals import THE_USERS, Caught
 from eray.errors import ConnectionStateError, ErayError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 AGREE_S = 30.0
 """How long all processes of a world may take to tell their last step. They do that beside the program."""
-LATE_ONES = (signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Preemption:
@@ -87,7 +86,7 @@ class Preemption:
         self._stop()
         self._words.put(None)
         # After a warning the same one may still be on its way, by another node.
-        self._caught.restore(() if self.reason is None else LATE_ONES)
+        self._caught.restore(() if self.reason is None else THE_USERS)
 
     def _begin(self) -> None:
         threading.Thread(target=self._settle, name="eray-save", daemon=True).start()

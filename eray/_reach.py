@@ -21,6 +21,8 @@ from eray._ray import home
 from eray._ray.refusal import tell_others
 from eray.errors import ClusterError, ClusterLostError, DirectoryError, ErayError, NodesMissingError, error_of
 
+HEAD_FIRST_S = 5.0
+"""How much later a process's own deadline is than the head's, which can name the node that is missing."""
 STUCK = "see whether name resolution or a file system hangs on that node, and its messages above"
 
 

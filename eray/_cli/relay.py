@@ -8,8 +8,7 @@ from collections.abc import Collection
 from types import TracebackType
 from typing import Any, Self
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-THE_USERS = (signal.SIGUSR1, signal.SIGUSR2)
+from eray._io.signals import ENDING, THE_USERS
 
 
 class Relay:

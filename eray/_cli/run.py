@@ -4,8 +4,10 @@ import argparse
 import os
 import sys
 from collections.abc import MutableMapping
+from functools import partial
 
 from eray._bringup import Site, local_spec, ray_environment, step_spec
+from eray._cli.program import program_of
 from eray._cli.step import add_step_arguments, run_step, step_of
 from eray._core.lives import Rule
 from eray._core.nodespec import NodeSpec, WorldSpec
@@ -24,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--devices-per-process", type=_count, metavar="D", help="devices of each process; on CPUs JAX makes that many"
     )
     parser.add_argument(
-        "--max-restarts", type=_restarts, default=0, metavar="R", help="start the world again after a failure, R times"
+        "--max-restarts",
+        type=partial(_count, least=0),
+        default=0,
+        metavar="R",
+        help="start the world again after a failure, R times",
     )
     parser.add_argument(
         "--min-nodes", type=_count, metavar="M", help="nodes that a restart needs (default: 1); needs --max-restarts"
@@ -36,9 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     """Run the program and return the code of the first process that ended badly, else 0."""
-    command = args.words[1:] if args.words[:1] == ["--"] else args.words
-    if not command:
-        raise UsageError("no command; write `eray run -n 4 -- python train.py`")
+    command = program_of(args.words, "eray run -n 4 -- python train.py")
     if args.processes is not None and args.processes_per_node is not None:
         raise UsageError("-n and --processes-per-node cannot both be given: one follows from the other and the nodes")
     if args.min_nodes is not None and not args.max_restarts:
@@ -109,13 +113,7 @@ def _print(spec: NodeSpec) -> None:
         print(f"[{index}] on {node}: {' '.join(world.argv)}")
 
 
-def _restarts(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
+def _count(text: str, least: int = 1) -> int:
+    if not text.isdigit() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, {least} or more")
     return int(text)

@@ -12,16 +12,17 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
 from eray._cli.job_access import add_job_argument, dashboard_of
+from eray._cli.program import program_of
 from eray._core.access import Access
 from eray._core.timing import Backoff
 from eray._identity import read_site
+from eray._io.signals import ENDING
 from eray._ray.notices import say
 from eray.errors import ErayError, UsageError
 
 if TYPE_CHECKING:
     from eray._ray.jobs import Job, Jobs
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_S = 15.0
 """How long a stopped job may take to end: Ray kills it after three seconds."""
 QUIET_S = 10.0
@@ -43,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     """Run the program and return its exit code; 143 where somebody stopped it, 128 plus a signal's number for ours."""
-    command = args.words[1:] if args.words[:1] == ["--"] else args.words
-    if not command:
-        raise UsageError("no command; write `eray submit -- python driver.py`")
+    command = program_of(args.words, "eray submit -- python driver.py")
     if args.working_dir is not None and not os.path.isdir(args.working_dir):
         raise UsageError(f"--working-dir {args.working_dir}: is no directory")
     access, token = dashboard_of(read_site(environ), args.job)
@@ -92,7 +91,7 @@ class _Submission:
                 say(f"left; Ray Job {self._id} may still run")
                 os._exit(128 + number)
 
-        for number in SIGNALS:
+        for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 loop.add_signal_handler(number, receive, number)
         following = asyncio.create_task(self._follow(jobs, submitted))

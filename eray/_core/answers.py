@@ -4,7 +4,7 @@
 ``NAMED`` processes, ``missing_count`` counts them all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
@@ -79,7 +79,7 @@ def barrier_answer(state: State, world: str, generation: int, process_index: int
     if barrier is None or barrier.done >= sequence:
         # None: finished and forgotten, or never entered because the world had failed.
         return _with_failure(found, {"done": barrier is not None or found.failure is None}, [], 0)
-    missing = _first(found, (index for index in range(found.process_count) if index not in barrier.arrived))
+    missing = _first(found, _but(found, barrier.arrived))
     return _with_failure(found, {"done": False}, missing, found.process_count - len(barrier.arrived))
 
 
@@ -92,7 +92,7 @@ def saving_answer(state: State, world: str, generation: int, process_index: int)
     saving, count = found.saving, found.process_count
     agreed = saving.is_agreed(count)
     off = not agreed and saving.is_off(_left(found))
-    missing = [] if agreed else _first(found, (index for index in range(count) if index not in saving.heard))
+    missing = [] if agreed else _first(found, _but(found, saving.heard))
     answer = {"done": agreed or off, "saves": agreed, "after": saving.last, "given_up": saving.given_up}
     return _with_failure(found, answer, missing, count - len(saving.heard))
 
@@ -158,9 +158,7 @@ def _open_barriers(world: WorldState, now: float) -> Iterator[Answer]:
         if barrier.arrived and barrier.opened_at is not None:
             yield {
                 "name": name,
-                "missing": _first(
-                    world, (index for index in range(world.process_count) if index not in barrier.arrived)
-                ),
+                "missing": _first(world, _but(world, barrier.arrived)),
                 "missing_count": world.process_count - len(barrier.arrived),
                 "for_how_long_s": max(now - barrier.opened_at, 0.0),
             }
@@ -193,6 +191,10 @@ def _left(world: WorldState) -> Iterator[int]:
 
 def _notice(state: State) -> Answer | None:
     return None if state.preemption is None else state.preemption.model_dump(mode="json")
+
+
+def _but(world: WorldState, there: Collection[int]) -> Iterator[int]:
+    return (index for index in range(world.process_count) if index not in there)
 
 
 def _first(world: WorldState, missing: Iterator[int]) -> list[Answer]:

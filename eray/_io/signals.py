@@ -7,6 +7,8 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+THE_USERS = (signal.SIGUSR1, signal.SIGUSR2)
 _ACTION_BYTES = 512  # more than any libc's struct sigaction
 
 

@@ -1,36 +1,24 @@
 """What the head does when the job is about to end: everybody is told, once."""
 
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from typing import Any
-
-from eray._io.threads import in_daemon_thread
-from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
+from eray._ray.news import News
 from eray._ray.nodes import Nodes
 from eray._ray.notices import say
 from eray._ray.supervisor import Message
-from eray.errors import ErayError
 
 
 class Alarm:
     """Keeps the first warning and tells it to people, to the coordinator and to the nodes, to later ones too."""
 
-    def __init__(
-        self,
-        nodes: Nodes,
-        driver: HeadDriver,
-        bring_up: BringUp,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
-    ) -> None:
-        self._nodes, self._driver, self._bring_up, self._spawn = nodes, driver, bring_up, spawn
+    def __init__(self, nodes: Nodes, driver: HeadDriver, news: News) -> None:
+        self._nodes, self._driver, self._news = nodes, driver, news
         self._reason: str | None = None
 
     def raise_for(self, reason: str) -> None:
         """Take a warning of a node or a process."""
         if self._reason is None:
             self._spread(reason)
-            self._spawn(self._tell_coordinator(reason))
+            self._news.tell(self._driver.warn, reason)
 
     def heard(self, notice: Message | None) -> None:
         """Take what the coordinator knows; a process that no supervisor serves may have told it."""
@@ -46,8 +34,3 @@ class Alarm:
         self._reason = reason
         say(f"{reason}: this job is about to end; its processes are told")
         self._nodes.broadcast({"type": "preemption", "reason": reason})
-
-    async def _tell_coordinator(self, reason: str) -> None:
-        await self._bring_up.has_coordinator.wait()
-        with suppress(ErayError):  # it only keeps the record for later ones: the nodes know already
-            await in_daemon_thread(self._driver.warn, reason)

@@ -42,11 +42,6 @@ class HeadDriver:
         """Host and port of Ray's dashboard, which takes Ray Jobs; None where it does not run."""
         return self._dashboard_url or None
 
-    @property
-    def is_up(self) -> bool:
-        """Whether the coordinator answers."""
-        return self._client is not None
-
     def load(self) -> None:
         """Import Ray while its node starts, with this cluster's authentication."""
         token_path = self._spec.token_path if self.shared is None else self.shared["token_path"]

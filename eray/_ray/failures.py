@@ -166,7 +166,7 @@ class Failures:
 
     def _starts_again(self, cause: str, code: int) -> bool:
         generations, ended = self.generations, self.result.done() or self.outcome.cause is not None
-        return generations is not None and not ended and generations.failed(generations.number, cause, code)
+        return generations is not None and not ended and generations.failed(cause, code)
 
     def _is_old(self, generation: int) -> bool:
         """Tell whether news is of a generation that is over."""

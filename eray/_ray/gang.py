@@ -18,6 +18,7 @@ from eray._ray import remains
 from eray._ray.gang_actor import ActorFacts, GangProcess, MemberPlace
 from eray._ray.gang_failure import GangFailure, Member, end_words
 from eray._ray.gang_results import Collecting
+from eray._ray.placing import SAY_S
 from eray._ray.program import Program
 from eray._ray.rooms import read_rooms
 from eray._ray.world_news import WorldNews
@@ -26,7 +27,6 @@ from eray.errors import ConfigurationError, ErayError, JoinError, JoinTimeoutErr
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient
 
-SAY_S = 10.0
 TELL_S = 5.0
 
 

@@ -12,7 +12,6 @@ from eray._ray.gang_actor import ActorFacts
 from eray.errors import ErayError, JoinError, WorldFailedError
 
 WITHOUT_A_WORD = "ended without a word: killed (SIGKILL, by hand or out of memory?), aborted, or crashed"
-ENDED_BY_SIGTERM = "was asked to end (SIGTERM, 143)"
 NAMED, WORD_CHARACTERS = 16, 300
 
 

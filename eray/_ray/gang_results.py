@@ -8,10 +8,10 @@ import ray
 from eray._io import clock
 from eray._ray import remains
 from eray._ray.gang_failure import GangFailure, Member, annotate, end_words, failure_of, has_raised
+from eray._ray.placing import SAY_S
 from eray._ray.world_news import WorldNews
 from eray.errors import JoinError, WorldFailedError
 
-SAY_S = 10.0
 CULPRIT_S = 2.0
 """How long it may take until Ray tells of the process that, as the coordinator knows, failed first."""
 STOPPED = "was stopped with its world"

@@ -62,12 +62,12 @@ class Generations:
         self._started = True
         self._tell_nodes()
 
-    def failed(self, generation: int, cause: str, code: int) -> bool:
-        """Take the first cause of a generation's failure, and tell whether the world goes on with another one."""
-        if not self._started or generation != self.number:
+    def failed(self, cause: str, code: int) -> bool:
+        """Take the first cause of this generation's failure, and tell whether the world goes on with another one."""
+        if not self._started:
             return False
         now = clock.monotonic()
-        after, told = self._lives.failed(generation, cause, code, now)
+        after, told = self._lives.failed(self.number, cause, code, now)
         if after.doing is Doing.OVER:
             return False
         self._failed_at = now

@@ -49,7 +49,7 @@ class Head:
         )
         self._bring_up = BringUp(spec, driver, self._nodes, self._spawn, self._node_came)
         self._news = News(self._bring_up.has_coordinator)
-        self._alarm = Alarm(self._nodes, driver, self._bring_up, self._spawn)
+        self._alarm = Alarm(self._nodes, driver, self._news)
         self._served: dict[int, Message] = {}
         self._failures = Failures(
             spec,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient
 
 SAY_S = 10.0
+"""How often a driver is told what it waits for."""
 TRY_S = 5.0
 """How long a group may wait although its resources were free: another world was faster, or the view is old."""
 LITTLE = 0.001

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from eray._io import clock
+from eray._io.signals import ENDING, THE_USERS
 
-HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-THE_USERS = (signal.SIGUSR1, signal.SIGUSR2)
 STDIN = 0
 SAME_S = 5.0
 """A SIGTERM that warns may come twice, from Slurm and by way of the launcher."""
@@ -77,7 +76,7 @@ class Signals:
 
     def heed(self) -> None:
         """Install the handlers; again after Ray was initialised, which puts its own in their place."""
-        for number in (*HEEDED, *THE_USERS):
+        for number in (*ENDING, *THE_USERS):
             self._loop.add_signal_handler(number, self._take, int(number))
 
     def _take(self, number: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from eray._core.nodespec import NodeSpec, WorldSpec
+from eray._core.process_variables import device_variables, identity_variables
 from eray._io import limits, process
 from eray._ray.children import Children
 from eray._ray.commands import ray_variables
@@ -19,7 +20,6 @@ LEAVE_S = 1.0
 GRACE_S = 3.0
 """How long they may take after SIGTERM."""
 _SECRET = ("ERAY_SECRET", "RAY_AUTH_TOKEN")
-FORCED_CPU_DEVICES = "--xla_force_host_platform_device_count"
 
 
 class WorldProcesses:
@@ -120,20 +120,15 @@ def child_environment(
     the one that runs eray, also when its environment is not activated.
     """
     env = {name: value for name, value in environ.items() if name not in _SECRET}  # they have the token's path
+    env |= identity_variables(world.name, generation, process_index, world.process_count)
     env |= {
-        "ERAY_WORLD": world.name,
-        "ERAY_GENERATION": str(generation),
-        "ERAY_PROCESS_INDEX": str(process_index),
-        "ERAY_PROCESS_COUNT": str(world.process_count),
         "ERAY_RUN_DIR": spec.run_dir,
         "PYTHONUNBUFFERED": env.get("PYTHONUNBUFFERED", "1"),
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), env.get("PATH", os.defpath)]),
     }
     each = world.devices_per_process
     if each is not None:
-        env["ERAY_DEVICES_PER_PROCESS"] = str(each)
-        if FORCED_CPU_DEVICES not in env.get("XLA_FLAGS", ""):
-            env["JAX_NUM_CPU_DEVICES"] = str(each)
+        env |= device_variables(each, env.get("XLA_FLAGS", ""))
         if spec.gpus_on_node or spec.hardware_count:
             ordinals = range(local_index * each, (local_index + 1) * each)
             env.setdefault("ERAY_DEVICES", ",".join(map(str, ordinals)))
