@@ -15,6 +15,13 @@ if _TYPE_CHECKING:
     from eray._core.topology import Device, Node, Process, Topology, World
     from eray._launch import launch
     from eray._slurm.hostlist import expand_hostlist, fold_hostlist
+    from eray.cluster_util import (
+        DistributedConfig,
+        RayClusterConfig,
+        auto_ray_cluster,
+        eSlurmCluster,
+        logical_cpu_core_count,
+    )
     from eray.errors import ErayError
 
 _HOMES = {
@@ -23,17 +30,22 @@ _HOMES = {
     "Cluster": "eray._attach",
     "Connection": "eray._connection",
     "Device": "eray._core.topology",
+    "DistributedConfig": "eray.cluster_util",
     "ErayError": "eray.errors",
     "Node": "eray._core.topology",
     "Process": "eray._core.topology",
+    "RayClusterConfig": "eray.cluster_util",
     "Topology": "eray._core.topology",
     "World": "eray._core.topology",
     "attach": "eray._attach",
+    "auto_ray_cluster": "eray.cluster_util",
     "connect": "eray._connect",
     "coordinator": "eray._attach",
+    "eSlurmCluster": "eray.cluster_util",
     "expand_hostlist": "eray._slurm.hostlist",
     "fold_hostlist": "eray._slurm.hostlist",
     "launch": "eray._launch",
+    "logical_cpu_core_count": "eray.cluster_util",
 }
 
 __all__ = [
@@ -42,17 +54,22 @@ __all__ = [
     "Cluster",
     "Connection",
     "Device",
+    "DistributedConfig",
     "ErayError",
     "Node",
     "Process",
+    "RayClusterConfig",
     "Topology",
     "World",
     "attach",
+    "auto_ray_cluster",
     "connect",
     "coordinator",
+    "eSlurmCluster",
     "expand_hostlist",
     "fold_hostlist",
     "launch",
+    "logical_cpu_core_count",
 ]
 
 

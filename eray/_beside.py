@@ -1,12 +1,15 @@
 """What goes on beside a connected program, in threads, until its connection is closed."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eray._core.membership import Membership
 from eray._io.link import Link
 from eray._preemption import AGREE_S, Preemption
 from eray._watch import Watcher
+
+if TYPE_CHECKING:
+    from eray._ray.client import CoordinatorClient
 
 
 def serve_beside(
@@ -16,10 +19,10 @@ def serve_beside(
     request: Mapping[str, Any],
     preemption: Preemption,
     on_failed: Callable[[str, int], None],
-) -> None:
+) -> "CoordinatorClient":
     """Begin to tell warnings and to settle the step to save at; without a ``link`` also to follow the world.
 
-    ``request`` is that by which it joined. It ends with ``preemption.close()``.
+    ``request`` is that by which it joined. It ends with ``preemption.close()``. Returned is who asks meanwhile.
     """
     from eray._ray.actor_watch import watch_own_actor
     from eray._ray.client import CoordinatorClient
@@ -49,3 +52,4 @@ def serve_beside(
             on_preemption=preemption.take,
             on_quiet=lambda: watch_own_actor(handle, request, calls),
         )
+    return client

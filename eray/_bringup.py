@@ -129,6 +129,21 @@ _NOT_FOR_RAY = frozenset(
 )
 
 
+def device_total(site: Site) -> int:
+    """Return how many accelerators of this node are ours, as this process sees it: what Ray can be told of."""
+    slurm = site.slurm
+    view = NodeView(
+        node=slurm.node_name or socket.gethostname(),
+        local_count=1,
+        in_step=slurm.task is not None,
+        gpus_on_node=slurm.gpus_on_node,
+        hardware_count=read_hardware().count,
+        override=site.settings.devices,
+        processes=(ProcessView(0, slurm.visible),),
+    )
+    return device_count(view)
+
+
 def _spec(
     site: Site,
     *,
@@ -151,16 +166,7 @@ def _spec(
     run_dir = naming.run_directory(settings.tmpdir, os.getuid(), key, restart)
     in_step = slurm.task is not None
     hardware = read_hardware()
-    view = NodeView(
-        node=nodes[node_rank],
-        local_count=1,
-        in_step=in_step,
-        gpus_on_node=slurm.gpus_on_node,
-        hardware_count=hardware.count,
-        override=settings.devices,
-        processes=(ProcessView(0, slurm.visible),),
-    )
-    ray_gpus = settings.ray_gpus if settings.ray_gpus is not None else device_count(view) if purpose == "up" else 0
+    ray_gpus = settings.ray_gpus if settings.ray_gpus is not None else device_total(site) if purpose == "up" else 0
     return NodeSpec(
         purpose=purpose,
         cluster=cluster,

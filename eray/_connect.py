@@ -8,7 +8,9 @@ from eray._exit_hooks import ExitHooks
 from eray.errors import ConnectionStateError
 
 if TYPE_CHECKING:
+    from eray._bringup import Site
     from eray._connection import Connection
+    from eray._join import Join
 
 _connected: "tuple[tuple[Any, ...], Connection] | None" = None
 _connecting = threading.Lock()
@@ -40,19 +42,40 @@ def connect(
         ClusterError: the cluster did not come up.
         JoinError: processes are missing, or one of them, or its JAX, is not as planned.
     """
-    global _connected
     key = (world, process_count, process_index, jax)
     with _connecting:
         if _connected is not None and _connected[1]._pid == os.getpid():
             return _same_connection(key, _connected)
         _hooks.install()
+        from eray._identity import read_site
         from eray._join import Join
 
-        joining = Join(os.environ, with_jax=jax, timeout_s=timeout_s)
-        connection = joining.run(world=world, process_count=process_count, process_index=process_index)
-        _connected = (key, connection)
-        _hooks.leave_at_exit()
-        return connection
+        return _join(Join(os.environ, read_site(os.environ), with_jax=jax, timeout_s=timeout_s), key)
+
+
+def connect_at(site: "Site", *, namespace: str, process_count: int | None, process_index: int | None) -> "Connection":
+    """Join as ``connect`` does, by settings that a caller inside eray has adapted, in this namespace of Ray's."""
+    with _connecting:
+        _hooks.install()
+        from eray._join import Join
+
+        return _join(
+            Join(os.environ, site, with_jax=True, namespace=namespace), (None, process_count, process_index, True)
+        )
+
+
+def _join(joining: "Join", key: tuple[Any, ...]) -> "Connection":
+    global _connected
+    world, process_count, process_index, _ = key
+    connection = joining.run(world=world, process_count=process_count, process_index=process_index)
+    _connected = (key, connection)
+    _hooks.leave_at_exit()
+    return connection
+
+
+def install_exit_hooks() -> None:
+    """Let an uncaught error of eray's end this process with the error's own code."""
+    _hooks.install()
 
 
 def current_connection() -> "Connection | None":

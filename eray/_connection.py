@@ -53,6 +53,7 @@ class Connection:
         self._failure: str | None = None
         self._passes: dict[str, int] = {}
         self._echo = threading.Event()
+        self.beside: CoordinatorClient | None = None  # who asks the coordinator in a thread
         self._shutdown_jax, self._detach_ray, self._preemption = shutdown_jax, detach_ray, preemption
 
     world = property(lambda self: self._about.world)

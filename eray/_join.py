@@ -7,11 +7,13 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from eray._beside import serve_beside
+from eray._bringup import Site
 from eray._connection import Connection, describe
 from eray._core.membership import Membership
+from eray._core.naming import NAMESPACE
 from eray._core.timing import Deadline
 from eray._facts import join_request
-from eray._identity import Identity, identify, read_site
+from eray._identity import Identity, identify
 from eray._io import clock
 from eray._io.link import Link
 from eray._preemption import Preemption
@@ -27,9 +29,17 @@ if TYPE_CHECKING:
 class Join:
     """One call of ``connect()``. What the supervisor says meanwhile, and later, arrives here in a thread."""
 
-    def __init__(self, environ: MutableMapping[str, str], *, with_jax: bool, timeout_s: float | None) -> None:
-        self._environ, self._with_jax = environ, with_jax
-        self._site = read_site(environ)
+    def __init__(
+        self,
+        environ: MutableMapping[str, str],
+        site: Site,
+        *,
+        with_jax: bool,
+        timeout_s: float | None = None,
+        namespace: str = NAMESPACE,
+    ) -> None:
+        """``namespace`` is Ray's for this process, where it is not attached yet."""
+        self._environ, self._site, self._with_jax, self._namespace = environ, site, with_jax, namespace
         settings = self._site.settings
         self._cluster_timeout_s = timeout_s or settings.cluster_timeout_s
         self._join_timeout_s = timeout_s or settings.join_timeout_s
@@ -60,7 +70,7 @@ class Join:
             self._jax = JaxStart(self._environ)
         try:
             if identity.ray_address is not None:
-                access = foreign_access(identity.ray_address)
+                access = foreign_access(identity.ray_address, self._namespace)
             else:
                 access = self._supervised_access(identity)
             return self._take_part(identity, access)
@@ -95,7 +105,8 @@ class Join:
         link.watch(self._on_message, self._on_lost)
         variables = driver_variables(ready["auth"], ready["token_path"])
         self._environ.update(variables)
-        attach.attach(ready["gcs_address"], node=node, up_to_date=variables == imported_with)
+        up_to_date = variables == imported_with
+        attach.attach(ready["gcs_address"], node=node, namespace=self._namespace, up_to_date=up_to_date)
         stays = welcome["purpose"] == "tasks" and welcome["is_head"]
         return Access(ready["node"], welcome["place"], stays, link)
 
@@ -142,7 +153,8 @@ class Join:
             detach_ray=attach.detach if self._owns_ray else _nothing,
             preemption=self._preemption,
         )
-        serve_beside(membership, access.link, handle, request, self._preemption, self._connection.on_failed)
+        on_failed = self._connection.on_failed
+        self._connection.beside = serve_beside(membership, access.link, handle, request, self._preemption, on_failed)
         return self._connection
 
     def _catch_warnings(self, *, is_supervised: bool) -> None:

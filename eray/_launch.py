@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eray._attach import attach, find_node_file
+from eray._attach import attach
 from eray._connect import connect, current_connection
 from eray._core.gang_layout import Ask
 from eray._core.lives import Rule
 from eray._core.process_variables import device_variables, identity_variables
 from eray._identity import read_site
+from eray._own_cluster import find_node_file
 from eray._ray.notices import say
 from eray._settings import Settings
 from eray._slurm.environment import SHELLS, Mode
@@ -138,7 +139,7 @@ def _attach(environ: MutableMapping[str, str]) -> None:
             mode = site.slurm.mode
             if mode in (Mode.NONE, Mode.SINGLE, *SHELLS):
                 check_lone_process(site.slurm, socket.gethostname())
-                from eray._local_cluster import start_local
+                from eray._driver_cluster import start_local
 
                 start_local(site, environ)
         attach()

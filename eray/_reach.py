@@ -39,11 +39,11 @@ class Access:
     link: Link | None
 
 
-def foreign_access(ray_address: str) -> Access:
+def foreign_access(ray_address: str, namespace: str) -> Access:
     """Attach to a Ray that eray did not start; an empty address is that of the Ray that this process is attached to."""
     from eray._ray import foreign
 
-    return Access(foreign.attach(ray_address or None)[1], {}, False, None)
+    return Access(foreign.attach(ray_address or None, namespace=namespace)[1], {}, False, None)
 
 
 def reach(spec: NodeSpec, environ: Mapping[str, str], cpus: frozenset[int] | None, timeout_s: float) -> Link:

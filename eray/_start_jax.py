@@ -100,7 +100,7 @@ class JaxStart:
         address = client.await_address(
             start.world, answer.generation, answer.process_index, timeout_s=remaining_s, progress=start.say
         )
-        _dial(address, start.world, Deadline.after(min(remaining_s, DIAL_S), now=clock.monotonic()))
+        dial(address, start.world, Deadline.after(min(remaining_s, DIAL_S), now=clock.monotonic()))
         return address
 
     def _check(self, start: Start, client: "CoordinatorClient", answer: "JoinAnswer") -> None:
@@ -133,7 +133,7 @@ class JaxStart:
             self._runtime.use_cpu_only()
 
 
-def _dial(address: str, world: str, deadline: Deadline) -> None:
+def dial(address: str, world: str, deadline: Deadline) -> None:
     """Wait until process 0's service answers: JAX's own client would back off for a second (FACTS J13)."""
     host, _, port = address.rpartition(":")
     backoff, attempt = Backoff(first_s=0.01, limit_s=0.2), 0

@@ -15,7 +15,8 @@
     │   ├── DirectoryError                             a directory is unsafe, too long, or on the wrong disk
     │   ├── SecretError                                the secret is missing, or others can read it
     │   ├── AddressError                               a node has no address that others can reach
-    │   └── LimitError                                 a node's processes may have too little
+    │   ├── LimitError                                 a node's processes may have too little
+    │   └── JaxInterfaceError       (RuntimeError)     JAX takes cluster environments in another way
     ├── ClusterError                (RuntimeError)  4  the cluster did not come up, or was lost
     │   ├── NodesMissingError       (TimeoutError)     some nodes did not report in time
     │   ├── BeaconError                                the head cannot listen, or is not who it should be
@@ -179,6 +180,17 @@ class AddressError(_NodeConfigurationError):
 
 class LimitError(_NodeConfigurationError):
     """The kernel grants the processes of a node too few open files or threads for Ray."""
+
+
+class JaxInterfaceError(ConfigurationError, RuntimeError):
+    """This version of JAX has changed what eray needs to know of its cluster detection."""
+
+    def __init__(self, version: str, found: str, remedy: str) -> None:
+        super().__init__(version, found, remedy)
+        self.version, self.found, self.remedy = version, found, remedy
+
+    def __str__(self) -> str:
+        return f"JAX {self.version} takes cluster environments in another way: {self.found}; {self.remedy}"
 
 
 class ClusterError(ErayError, RuntimeError):

@@ -42,7 +42,7 @@ class NodeSpec:
     ``alias`` is the node's address where Slurm itself gave one (cloud nodes). ``shared_run_dir`` is where the
     supervisor of the job's own cluster would be, for a step that may use it. ``preemption_signals`` are the names,
     such as USR1, of the signals that only warn. ``log_monitor`` has Ray pass its workers' output to their drivers, as
-    it does with a dashboard.
+    it does with a dashboard. ``ray_options`` are more arguments of ``ray start``: they beat its others.
     """
 
     purpose: str
@@ -76,6 +76,7 @@ class NodeSpec:
     world: WorldSpec | None = None
     shared_run_dir: str | None = None
     log_monitor: bool = False
+    ray_options: tuple[str, ...] = ()
     preemption_signals: tuple[str, ...] = ()
 
     def to_json(self) -> str:

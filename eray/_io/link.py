@@ -106,36 +106,36 @@ class Link:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def leave(self) -> None:
+    def leave(self, cleared_s: float = CLEARED_S) -> None:
         """Say that this process leaves, and hang up. The last of a node stays until its supervisor has cleared up.
 
-        Slurm kills what outlives the last task of a node (FACTS S15).
+        Slurm kills what outlives the last task of a node (FACTS S15). ``cleared_s`` is how long it waits at most.
         """
-        self._part({"type": "left"})
+        self._part({"type": "left"}, cleared_s)
 
     def leave_failed(self, cause: str, code: int) -> None:
         """Say why this process gives up, and hang up as ``leave`` does."""
         self._part({"type": "failed", "cause": cause, "code": code})
 
-    def _part(self, message: Mapping[str, Any]) -> None:
+    def _part(self, message: Mapping[str, Any], cleared_s: float = CLEARED_S) -> None:
         if not self._leaving.acquire(blocking=False):  # the other thread does it, and ends this process
-            self._gone.wait(PARTING_S + CLEARED_S)
+            self._gone.wait(PARTING_S + cleared_s)
             return
         with suppress(ClusterLostError):
             self.send(message)
             if self._watcher in (None, threading.current_thread()):
-                self._read_parting()
+                self._read_parting(cleared_s)
             elif self._parted.wait(PARTING_S) and self._awaits_end:
-                self._gone.wait(CLEARED_S)
+                self._gone.wait(cleared_s)
         self.close()
 
-    def _read_parting(self) -> None:
+    def _read_parting(self, cleared_s: float) -> None:
         deadline = clock.monotonic() + PARTING_S
         while (message := self.receive(deadline - clock.monotonic())) is not None:
             if message["type"] == "bye":
                 if not message["last"]:
                     return
-                deadline = clock.monotonic() + CLEARED_S
+                deadline = clock.monotonic() + cleared_s
 
     def abandon(self) -> None:
         """Drop a fork's copy of the line without hanging up for its parent."""

@@ -73,6 +73,15 @@ def port_is_open(host: str, port: int, timeout_s: float = 1.0) -> bool:
         return False
 
 
+def port_is_free(port: int) -> bool:
+    """Tell whether a server could listen on a TCP port of this host, at all its addresses."""
+    try:
+        with socket.create_server(("", port), reuse_port=False):
+            return True
+    except OSError:
+        return False
+
+
 def proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the proxy variables that are set, in both spellings. gRPC, and so JAX, obeys the lower-case ones (J8)."""
     names = (spelling for name in PROXY_VARIABLES for spelling in (name, name.upper()))

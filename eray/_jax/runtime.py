@@ -8,6 +8,7 @@ the cause (docs/decisions/0003).
 import contextlib
 import inspect
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from types import ModuleType
@@ -134,6 +135,39 @@ def initialize(
     known = inspect.signature(jax.distributed.initialize).parameters
     with _without(environ, READ_BY_JAX), _with(environ, proxies_off), _recoverable(environ):
         jax.distributed.initialize(**{name: value for name, value in options.items() if name in known})
+
+
+def initialize_alone(
+    *,
+    coordinator_address: str | None,
+    process_count: int | None,
+    process_index: int | None,
+    local_device_ids: Sequence[int] | None,
+    method: str,
+    timeout_s: float,
+    environ: MutableMapping[str, str],
+    proxies_off: Mapping[str, str],
+) -> None:
+    """Call ``jax.distributed.initialize`` where no coordinator of eray's notices deaths: JAX itself does that then.
+
+    ``method`` is the one of JAX's cluster detection methods that fills in what is None, "deactivate" none of them.
+    """
+    import jax
+
+    with _without(environ, READ_BY_JAX), _with(environ, proxies_off):
+        jax.distributed.initialize(
+            coordinator_address=coordinator_address,
+            num_processes=process_count,
+            process_id=process_index,
+            local_device_ids=None if local_device_ids is None else list(local_device_ids),
+            cluster_detection_method=method,
+            initialization_timeout=int(timeout_s),
+        )
+
+
+def is_up() -> bool:
+    """Tell whether ``jax.distributed`` is initialised in this process, without importing JAX for that."""
+    return "jax" in sys.modules and bool(sys.modules["jax"].distributed.is_initialized())
 
 
 def observe() -> Seen:

@@ -16,6 +16,9 @@ from eray._io.signals import kept_sigterm
 from eray.errors import RayAttachError
 
 DIAL_S = 3.0
+_QUIET: dict[str, Any] = {"logging_level": logging.WARNING, "configure_logging": False}
+_joined: str | None = None
+"""The namespace in which this process was attached here: that one is eray's own choice."""
 
 
 def load(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> bool:
@@ -43,16 +46,18 @@ def attach(
     log_to_driver: bool = True,
     named: str = "the Ray address ",
     up_to_date: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> str:
     """Make this process a driver of the Ray cluster whose GCS is at ``address``, and return its dashboard's host:port.
 
     RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set before; ``up_to_date`` tells that they were so when Ray was
     imported. A ``ray.init`` of the user's is kept when it is the same cluster and namespace. ``named`` is what
-    messages call the address.
+    messages call the address, ``options`` are the caller's own for ``ray.init``.
 
     Raises:
         RayAttachError: nothing answers there, it refuses us, or this process is attached to another cluster.
     """
+    global _joined
     up_to_date = up_to_date or "ray" not in sys.modules
     import ray
 
@@ -71,14 +76,13 @@ def attach(
             context = ray.init(
                 address=address,
                 namespace=namespace,
-                log_to_driver=log_to_driver,
-                logging_level=logging.WARNING,
-                configure_logging=False,
+                **_QUIET | {"log_to_driver": log_to_driver} | dict(options or {}),
             )
-    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as exc:
+    except (ConnectionError, RuntimeError, TypeError, ValueError, ray.exceptions.RayError) as exc:
         raise RayAttachError(
             node, f"Ray at {address} refuses this process ({type(exc).__name__}: {exc})", "see the logs of Ray there"
         ) from exc
+    _joined = namespace
     return str(context.dashboard_url or "")
 
 
@@ -104,6 +108,15 @@ def current_address() -> str | None:
     import ray
 
     return ray.get_runtime_context().gcs_address if ray.is_initialized() else None
+
+
+def current_namespace() -> str | None:
+    """Return the namespace of Ray's in which this process is, None where it is attached to none."""
+    if current_address() is None:
+        return None
+    import ray
+
+    return str(ray.get_runtime_context().namespace)
 
 
 def refresh_authentication() -> None:
@@ -138,7 +151,7 @@ def _check_same(address: str, namespace: str, node: str) -> None:
             f"this process is attached to the Ray at {context.gcs_address}, its cluster is at {address}",
             "remove the ray.init() before eray.connect(), or call ray.shutdown() first",
         )
-    if context.namespace != namespace:
+    if context.namespace not in (namespace, _joined):
         raise RayAttachError(
             node,
             f"this process is in Ray's namespace {context.namespace!r}, eray needs {namespace!r}",

@@ -48,6 +48,7 @@ def start_command(
     ]
     if spec.memory_bytes is not None:
         argv.append(f"--memory={max(spec.memory_bytes - object_store_bytes, 0)}")
+    argv += spec.ray_options
     hook = "with_dashboard" if spec.dashboard else "without_dashboard"
     own = {
         "RAY_START_HOOK": f"{START_HOOK}.{hook}",

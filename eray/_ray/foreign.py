@@ -1,6 +1,7 @@
 """A Ray cluster that eray did not start: attach to it, and give it a coordinator."""
 
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
@@ -11,10 +12,17 @@ from eray._ray.client import CoordinatorClient
 from eray.errors import RayAttachError
 
 
-def attach(address: str | None) -> tuple[str, dict[str, Any]]:
+def attach(
+    address: str | None,
+    *,
+    namespace: str = NAMESPACE,
+    options: Mapping[str, Any] | None = None,
+    named: str = "RAY_ADDRESS=",
+) -> tuple[str, dict[str, Any]]:
     """Attach to the Ray at ``address`` (None: the one that this process is attached to) and return it with this node.
 
-    The first process to come creates the coordinator.
+    The first process to come creates the coordinator. ``namespace`` and ``options`` are for ``ray.init``, ``named`` is
+    what messages call the address.
 
     Raises:
         RayAttachError: there is no such Ray, or this process is attached to another.
@@ -25,13 +33,12 @@ def attach(address: str | None) -> tuple[str, dict[str, Any]]:
         host_name = socket.gethostname()
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
-            raise RayAttachError(
-                host_name, f"RAY_ADDRESS={address!r} is no address", "give host:port of that cluster's GCS"
-            )
-        own.attach(address, node=host_name, named="RAY_ADDRESS=")
+            raise RayAttachError(host_name, f"{named}{address!r} is no address", "give host:port of that cluster's GCS")
+        own.attach(address, node=host_name, named=named, namespace=namespace, options=options)
     elif not ray.is_initialized():
         with kept_sigterm():
-            ray.init(namespace=NAMESPACE, log_to_driver=False)
+            quiet: dict[str, Any] = {"log_to_driver": False}
+            ray.init(namespace=namespace, **quiet | dict(options or {}))
     context = ray.get_runtime_context()
     handle = find_coordinator()
     if handle is None:

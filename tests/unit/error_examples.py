@@ -28,6 +28,9 @@ EXAMPLES: tuple[errors.ErayError, ...] = (
         "ulimit -n may be 60; each of Ray's daemons holds about 64",
         "`ulimit -Hn` must be 8192 or more: limits.conf, or LimitNOFILE of slurmd; Slurm hands a shell's on",
     ),
+    errors.JaxInterfaceError(
+        "0.13.0", "ClusterEnv has no opt_in_only_method", "call eray.connect(), or give the values as arguments"
+    ),
     errors.NodesMissingError("node[02-03]", 3, 300.0, "report to the head"),
     errors.BeaconError("node01", "none of the ports 24017, 25301 answers", "see whether a firewall closes them"),
     errors.VersionMismatchError(

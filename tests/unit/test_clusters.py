@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from test_access import ACCESS, HOME, started_with
 
-from eray._attach import find_node_file
 from eray._clusters import find, living, require_alive, token_of
 from eray._core import naming
 from eray._identity import read_site
 from eray._io import process
+from eray._own_cluster import find_node_file
 from eray.errors import ClusterLostError, RayAttachError, SecretError, UsageError
 
 JOB = {"SLURM_JOB_ID": "42", "SLURM_CLUSTER_NAME": "rig", "SLURM_JOB_NODELIST": "n[1-2]"}

@@ -25,7 +25,10 @@ WIRING = {
     "_join",
     "_exit_hooks",
     "_facts",
-    "_local_cluster",
+    "_driver_cluster",
+    "_own_cluster",
+    "_auto_ray",
+    "_distributed",
     "_beside",
 }  # between the doors and the rooms
 MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself

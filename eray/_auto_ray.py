@@ -1,0 +1,131 @@
+"""``auto_ray_cluster()``: which cluster it is, and how this process becomes a driver of it."""
+
+import logging
+import socket
+from collections.abc import Mapping, MutableMapping
+from dataclasses import replace
+from typing import Any
+
+from eray import _driver_cluster as clusters
+from eray._bringup import Site, step_spec
+from eray._connection import Connection
+from eray._driver_cluster import RayInit
+from eray._identity import identify
+from eray._own_cluster import cluster_access, find_node_file
+from eray._ray import attach, foreign
+from eray._ray.asking import find_coordinator
+from eray._ray.commands import driver_variables
+from eray._ray.driver import shared_cluster
+from eray._ray.notices import say
+from eray._slurm.environment import Mode
+from eray.errors import ConnectionStateError, RayAttachError, UsageError
+
+logger = logging.getLogger("eray.cluster_util")
+
+
+def enter(
+    site: Site, environ: MutableMapping[str, str], address: str | None, init: RayInit, *, start_workers: bool
+) -> None:
+    mode, is_launched = site.slurm.mode, site.settings.run_dir is not None
+    attached = attach.current_address() is not None
+    named = "address=" if address is not None else "RAY_ADDRESS="
+    address = address or environ.get("RAY_ADDRESS") or None
+    if address == "auto":
+        raise UsageError(
+            f"{named}{address!r} takes any Ray of this machine, also another user's; leave it out, or give the "
+            "host:port that `eray env` prints"
+        )
+    if address == "local":
+        clusters.start_local(site, environ, init)
+    elif address is not None or mode is Mode.RAY_WORKER:
+        foreign.attach(address, namespace=init.namespace, options=init.options, named=named)
+    elif is_launched or (mode is not Mode.STEP and not attached and site.slurm.job and find_node_file(site)):
+        about = cluster_access(site)
+        attach.adopt(environ, driver_variables(about["auth"], about["token_path"]))
+        attach.attach(about["gcs_address"], node=_node(site), namespace=init.namespace, options=init.options)
+    elif mode is Mode.STEP:
+        place = identify(site, world=None, process_count=None, process_index=None, attached=False)
+        assert place.spec is not None
+        spec = place.spec()
+        if spec.node_rank and not start_workers:
+            spec = replace(spec, ray_gpus=0, ray_options=("--num-cpus=0",))
+        if place.notice:
+            say(place.notice)
+        clusters.enter_step(site, environ, replace(place, spec=lambda: spec), init)
+    elif attached:
+        logger.warning("this process has called ray.init() itself; auto_ray_cluster() keeps that Ray as it is")
+        foreign.attach(None)
+    else:
+        if len(site.slurm.nodes) > 1:
+            say(lone(site, "Ray is started on this machine alone"))
+        clusters.start_local(site, environ, init)
+
+
+def use_connection(
+    connection: Connection,
+    environ: MutableMapping[str, str],
+    address: str | None,
+    init: RayInit,
+    *,
+    start_workers: bool,
+) -> None:
+    """Let a process that has joined keep its Ray, in another namespace and with the caller's arguments where asked."""
+    address = address or environ.get("RAY_ADDRESS") or None
+    if address is not None and address != attach.current_address():
+        foreign.attach(address, named="address=")  # an error names both, where they are two
+    if not start_workers and len(connection.topology().nodes) > 1:
+        logger.warning("start_workers=False comes too late: jax.distributed was initialized before, on all nodes")
+    options = {name: value for name, value in init.options.items() if value is not None}
+    if options or attach.current_namespace() != init.namespace:
+        _attach_anew(connection, init.namespace, options)
+
+
+def _attach_anew(connection: Connection, namespace: str, options: Mapping[str, Any]) -> None:
+    address, index = attach.current_address(), connection.process_index
+    if connection._link is None or address is None:
+        raise ConnectionStateError(
+            f"process {index} joined through a Ray that eray did not start, and cannot leave it for the namespace "
+            f"{namespace!r}: call auto_ray_cluster() before jax.distributed is initialized"
+        )
+    attach.detach()
+    attach.attach(address, namespace=namespace, node=connection.node.name, options=options, up_to_date=True)
+    for client in (connection._client, connection.beside):
+        if client is not None:
+            client.handle = find_coordinator()
+
+
+def require_none(site: Site, *, is_ours: bool) -> None:
+    """Refuse where this process is attached to a Ray, but by joining its world (``is_ours``), or its job has one.
+
+    Raises:
+        RayAttachError: it names the cluster.
+    """
+    found, address, job = "", attach.current_address(), site.slurm.job
+    if address is not None and not is_ours:
+        found = f"this process is attached to the Ray at {address} already"
+    elif job is not None and site.settings.run_dir is None:
+        about = find_node_file(site) if site.slurm.mode is not Mode.STEP else _job_cluster(site)
+        if about is not None:
+            found = f"job {job.id} has a cluster already, at {about['gcs_address']}"
+    if found:
+        remedy = "call auto_ray_cluster() first and once, or without fail_if_cluster_already_initialized"
+        raise RayAttachError(_node(site), found, remedy)
+
+
+def _job_cluster(site: Site) -> dict[str, Any] | None:
+    """Return the cluster of ``eray up`` that the step's tasks would use."""
+    return shared_cluster(step_spec(site, "tasks"))
+
+
+def lone(site: Site, what: str) -> str:
+    slurm = site.slurm
+    if slurm.job is None:
+        return f"{what}; this runs as one process"
+    return (
+        f"{what} this process, a {slurm.mode} of job {slurm.job.id} ({len(slurm.nodes)} nodes) and no task of a step; "
+        "this runs as one process, `srun` or `eray run` start several"
+    )
+
+
+def _node(site: Site) -> str:
+    return site.slurm.node_name or socket.gethostname()

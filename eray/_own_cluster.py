@@ -1,0 +1,72 @@
+"""The cluster of this process's own environment: of the ``eray run`` around it, its step, its job or this machine."""
+
+import os
+import socket
+from dataclasses import asdict
+from typing import Any
+
+from eray._bringup import Site
+from eray._clusters import living
+from eray._core import naming
+from eray._core.access import the_only_one
+from eray._core.nodespec import NODE_FILE, SOCKET_NAME
+from eray._core.timing import Deadline
+from eray._io import clock, files
+from eray._ray.notices import say
+from eray._reach import await_word, open_link
+from eray.errors import RayAttachError
+
+
+def cluster_access(site: Site) -> dict[str, Any]:
+    """Return how Ray is reached: from the supervisor that started this process, or from its file on this node.
+
+    Raises:
+        RayAttachError: there is none, or its supervisor is gone (ClusterLostError).
+        UsageError: several run on this machine.
+    """
+    run_dir = site.settings.run_dir
+    if run_dir is None:
+        return _node_file(site)
+    node = site.slurm.node_name or socket.gethostname()
+    # `eray run` starts its processes beside Ray: the cluster may not be ready yet.
+    link = open_link(os.path.join(run_dir, SOCKET_NAME), node)
+    try:
+        link.send({"type": "hello", "world": None, "process_index": None})
+        deadline = Deadline.after(site.settings.cluster_timeout_s, now=clock.monotonic())
+        ready = await_word(link, "ready", node, deadline, say)
+        link.send({"type": "left"})
+    finally:
+        link.close()
+    return ready
+
+
+def _node_file(site: Site) -> dict[str, Any]:
+    about = find_node_file(site)
+    if about is not None:
+        return about
+    directories = _directories(site)
+    looked = f"no cluster's file in {', '.join(directories)}" if directories else "no cluster in the environment"
+    raise RayAttachError(
+        socket.gethostname(), looked, "start one by `eray up` or `eray run`, or set RAY_ADDRESS to its host:port"
+    )
+
+
+def find_node_file(site: Site) -> dict[str, Any] | None:
+    """Return what this node's supervisor says of how Ray is reached: the step's, the job's, or `eray up` here."""
+    if site.slurm.job is None:
+        alone = the_only_one([access for access in living(site) if access.job is None and access.stays])
+        return None if alone is None else asdict(alone)
+    for directory in _directories(site):
+        about = files.read_json(os.path.join(directory, NODE_FILE))
+        if about is not None:
+            return about
+    return None
+
+
+def _directories(site: Site) -> list[str]:
+    settings, job = site.settings, site.slurm.job
+    if job is None:
+        return []
+    keys = [naming.cluster_key(job.id, job.step)] if job.step else []
+    keys.append(naming.cluster_key(job.id, None))
+    return [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]

@@ -1,0 +1,57 @@
+"""eFormer's order of calls, unchanged but for the import, as tasks of a step."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from slurm_rig import Rig
+from worlds import expect_nothing_left
+
+pytestmark = [pytest.mark.slurm, pytest.mark.ray, pytest.mark.jax]
+OLD = "programs/old_order.py"
+
+
+def run_old(rig: Rig, options: list[str], *calls: str) -> list[dict[str, Any]]:
+    """Return what each process printed, by its index in JAX; all of them are in one Ray, and nothing is left."""
+    result = rig.srun([*options, "python", OLD, *calls]).check()
+    expect_nothing_left(rig)
+    found: list[dict[str, Any]] = [json.loads(text) for text in re.findall(r"^old (\{.*\})$", result.stdout, re.M)]
+    found.sort(key=lambda each: tuple(each["jax"]))
+    assert len({each["gcs"] for each in found}) == 1, result.output
+    return found
+
+
+@pytest.mark.parametrize("calls", [("jax", "ray"), ("ray", "jax")], ids=" then ".join)
+def test_two_nodes_with_two_tasks_each(rig: Rig, calls: tuple[str, str]) -> None:
+    found = run_old(rig, ["-N2", "--ntasks-per-node=2"], *calls)
+    assert [each["host"] for each in found] == ["node01", "node01", "node02", "node02"]
+    for index, each in enumerate(found):
+        assert each["jax"] == [index, 4]
+        assert each["gathered"] == [0, 1, 2, 3]
+        assert each["namespace"] == "eray-executor"
+        assert each["nodes"] == ["node01", "node02"]
+        assert len(each["cpus"]) == 2 and each["cpus"][0] > 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("calls", [("jax", "ray:mine"), ("ray:mine", "jax")], ids=" then ".join)
+def test_own_namespace_and_arguments_of_ray_init(rig: Rig, calls: tuple[str, str]) -> None:
+    found = run_old(rig, ["-N2", "--ntasks-per-node=1"], *calls)
+    assert [(each["jax"], each["namespace"], each["task"]) for each in found] == [
+        ([index, 2], "mine", "old_order") for index in range(2)
+    ]
+
+
+def test_head_only_then_jax_leaves_the_other_node_without_cpus(rig: Rig) -> None:
+    found = run_old(rig, ["-N2", "--ntasks-per-node=1"], "head", "jax")
+    assert [each["jax"] for each in found] == [[0, 2], [1, 2]]
+    for each in found:
+        assert each["cpus"][0] == 0.0 and each["cpus"][1] > 0
+
+
+def test_jax_starts_by_the_class_when_it_is_asked_to(rig: Rig) -> None:
+    job = rig.sbatch("srun python programs/jax_method.py", "-N2", "--ntasks-per-node=1").wait()
+    assert job.exit_code == 0, job.output
+    address = f"node01:{61440 + int(job.id) % 4096}"
+    assert sorted(re.findall(r"^jax .*$", job.output, re.M)) == [f"jax {index} of 2 by {address}" for index in range(2)]

@@ -1,0 +1,299 @@
+"""eFormer's names: what each answers by the variables of one process, and the faults that it no longer has."""
+
+import dataclasses
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from case_files import case_id, read_cases
+
+import eray
+from eray import cluster_util
+from eray._jax import cluster_env
+from eray.cluster_util import (
+    DistributedConfig,
+    RayClusterConfig,
+    auto_ray_cluster,
+    eSlurmCluster,
+    logical_cpu_core_count,
+)
+from eray.errors import DevicePlanError, ErayError, JaxInterfaceError, SlurmMissingError
+
+TASK = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_STEP_ID": "0",
+    "SLURM_STEP_NODELIST": "node[01-02]",
+    "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
+    "SLURM_PROCID": "3",
+    "SLURM_NODEID": "1",
+    "SLURM_LOCALID": "1",
+    "SLURM_GTIDS": "2,3",
+    "SLURM_GPUS_ON_NODE": "4",
+    "CUDA_VISIBLE_DEVICES": "0,1,2,3",
+}
+LAPTOP: dict[str, str] = {}
+WITH_COORDINATOR = [case for case in read_cases("env_cases.jsonl") if "coordinator_host" in case["expected"]]
+BATCH = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[01-02]", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+
+
+@pytest.fixture
+def set_environ(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Replace all that any of eray, Slurm and Ray reads."""
+
+    def set_environ(environ: Mapping[str, str | None]) -> None:
+        for name in list(os.environ):
+            if re.match(r"SLURM|ERAY_|RAY_|JAX_|PMI|OMPI|.*VISIBLE_DEVICES$", name):
+                monkeypatch.delenv(name)
+        for name, value in environ.items():
+            if value is not None:
+                monkeypatch.setenv(name, value)
+
+    return set_environ
+
+
+def test_signatures_and_defaults_are_eformers() -> None:
+    assert str(inspect.signature(auto_ray_cluster)).partition(" ->")[0] == (
+        "(address: str | None = None, namespace: str | None = 'eray-executor', start_workers: bool = True, "
+        "fail_if_cluster_already_initialized: bool = False, **kwargs: Any)"
+    )
+    fields = {field.name: field.default for field in dataclasses.fields(DistributedConfig)}
+    assert fields == dict.fromkeys(["coordinator_address", "num_processes", "process_id", "local_device_ids"])
+    assert RayClusterConfig() == RayClusterConfig(address=None, start_workers=True, auto_start_cluster=True)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        DistributedConfig().num_processes = 2  # type: ignore[misc]
+
+
+def test_names_are_eray_s_too_and_cost_nothing() -> None:
+    assert all(getattr(eray, name) is getattr(cluster_util, name) for name in cluster_util.__all__)
+    program = "import sys, eray.cluster_util; print({'ray', 'jax', 'numpy', 'pydantic', 'asyncio'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"
+
+
+def test_task_is_read_from_the_step_alone(set_environ: Any) -> None:
+    set_environ(TASK | {"SLURM_NTASKS": "9", "SLURM_NODELIST": "other", "SLURM_NTASKS_PER_NODE": "8"})
+    assert eSlurmCluster.is_env_present()
+    assert (eSlurmCluster.get_process_count(), eSlurmCluster.get_process_id()) == (4, 3)
+    assert eSlurmCluster.get_local_process_id() == 1
+    assert eSlurmCluster.get_coordinator_address() == "node01:61447"
+    assert eSlurmCluster.get_coordinator_address(timeout_secs=5, override_coordinator_port="70") == "node01:70"
+
+
+@pytest.mark.parametrize("environ", [LAPTOP, {"SLURM_JOB_ID": "7"}, BATCH], ids=["laptop", "ssh", "batch"])
+def test_no_task(set_environ: Any, environ: Mapping[str, str]) -> None:
+    set_environ(environ)
+    assert not eSlurmCluster.is_env_present()
+    assert eSlurmCluster.get_local_process_id() is None
+    assert eSlurmCluster.get_local_device_ids_for_process() is None
+    for method in (eSlurmCluster.get_process_count, eSlurmCluster.get_process_id):
+        with pytest.raises(ValueError, match="no task of a Slurm step"):
+            method()
+
+
+def test_process_of_eray_run_does_not_take_its_supervisors_rank(set_environ: Any) -> None:
+    set_environ(TASK | {"ERAY_RUN_DIR": "/tmp/eray-1/7"})
+    assert not eSlurmCluster.is_env_present()
+    assert eSlurmCluster.get_local_device_ids_for_process() is None
+
+
+@pytest.mark.parametrize("case", WITH_COORDINATOR, ids=case_id)
+def test_coordinator_is_on_the_node_of_process_0(set_environ: Any, case: Mapping[str, Any]) -> None:
+    for environ in case.get("envs") or [case["env"]]:
+        set_environ(environ)
+        host = case["expected"]["coordinator_host"]
+        assert eSlurmCluster.get_coordinator_address(override_coordinator_port="70") == f"{host}:70"
+        if environ.get("SLURM_JOB_ID"):
+            assert 61440 <= int(eSlurmCluster.get_coordinator_address().rpartition(":")[2]) <= 65535
+
+
+@pytest.mark.parametrize(
+    ("nodes", "host"),
+    [
+        ("a,b", "a"),  # of eFormer's own reader: FACTS J12
+        ("a[1-2],b[3-4]", "a1"),
+        ("node[3]", "node3"),
+        ("r[1-2]n[1-2]", "r1n1"),
+        ("gpu[1-2]-ib", "gpu1-ib"),
+        ("nodeA,nodeB[001,003],nodeC", "nodeA"),
+    ],
+)
+def test_batch_shell_names_the_jobs_first_node(set_environ: Any, nodes: str, host: str) -> None:
+    set_environ(BATCH | {"SLURM_JOB_NODELIST": nodes})
+    assert eSlurmCluster.get_coordinator_address() == f"{host}:61447"
+
+
+@pytest.mark.parametrize("environ", [LAPTOP, {"SLURM_JOB_ID": "7"}], ids=["laptop", "ssh"])
+def test_no_node_list_is_a_value_error(set_environ: Any, environ: Mapping[str, str]) -> None:
+    set_environ(environ)
+    with pytest.raises(ValueError, match=r"missing SLURM_STEP_NODELIST, SLURM_JOB_NODELIST.*coordinator_address"):
+        eSlurmCluster.get_coordinator_address()
+
+
+@pytest.mark.parametrize("gone", [name for name in TASK if name != "CUDA_VISIBLE_DEVICES"])
+def test_missing_variable_is_never_a_key_error(set_environ: Any, gone: str) -> None:
+    set_environ(TASK | {gone: None})
+    for method in (
+        eSlurmCluster.is_env_present,
+        eSlurmCluster.get_coordinator_address,
+        eSlurmCluster.get_local_device_ids_for_process,
+        eSlurmCluster.get_process_count,
+        eSlurmCluster.get_process_id,
+        eSlurmCluster.get_local_process_id,
+    ):
+        try:
+            method()
+        except ErayError as error:
+            assert isinstance(error, ValueError)
+            assert "SLURM_" in str(error)
+
+
+def test_arbitrary_distribution_asks_the_host_file(set_environ: Any, tmp_path: Path) -> None:
+    third = {"SLURM_STEP_NODELIST": "n[1-3]", "SLURM_STEP_TASKS_PER_NODE": "1(x3)", "SLURM_DISTRIBUTION": "arbitrary"}
+    place = {"SLURM_PROCID": "2", "SLURM_NODEID": "0", "SLURM_LOCALID": "0", "SLURM_GTIDS": "2"}
+    (tmp_path / "hosts").write_text("n3\nn2\nn1\n")
+    set_environ(TASK | third | place | {"SLURM_HOSTFILE": "hosts", "SLURM_SUBMIT_DIR": str(tmp_path)})
+    assert eSlurmCluster.get_coordinator_address() == "n3:61447"
+    set_environ(TASK | third | place | {"SLURM_HOSTFILE": "gone"})
+    with pytest.raises(SlurmMissingError, match=r"SLURM_HOSTFILE.*eray.connect\(\)"):
+        eSlurmCluster.get_coordinator_address()
+
+
+@pytest.mark.parametrize(
+    ("environ", "ids"),
+    [
+        ({}, [2, 3]),
+        ({"CUDA_VISIBLE_DEVICES": "4,5,6,7"}, [2, 3]),  # ordinals, not cards: FACTS J2, bug-005
+        ({"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c,GPU-d"}, [2, 3]),
+        ({"CUDA_VISIBLE_DEVICES": "2", "SLURM_GPUS_ON_NODE": "2"}, [0]),  # each task has its own
+        ({"CUDA_VISIBLE_DEVICES": "NoDevFiles", "SLURM_GPUS_ON_NODE": None}, None),  # bug-001
+        ({"CUDA_VISIBLE_DEVICES": None, "SLURM_GPUS_ON_NODE": None}, None),
+        ({"SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_LOCALID": "0", "SLURM_PROCID": "1"}, [0, 1, 2, 3]),  # bug-007
+        ({"SLURM_STEP_TASKS_PER_NODE": None}, None),
+        ({"SLURMD_NODENAME": None}, [2, 3]),
+        ({"ERAY_DEVICES": "0,3"}, [0, 3]),
+    ],
+    ids=str,
+)
+def test_own_devices(set_environ: Any, environ: Mapping[str, str | None], ids: list[int] | None) -> None:
+    set_environ(TASK | {"SLURM_GTIDS": None} | environ)
+    assert eSlurmCluster.get_local_device_ids_for_process() == ids
+
+
+@pytest.mark.parametrize("visible", ["0,1,2", "0"])
+def test_devices_that_do_not_divide_are_a_value_error(set_environ: Any, visible: str) -> None:
+    set_environ(TASK | {"CUDA_VISIBLE_DEVICES": visible, "SLURM_GPUS_ON_NODE": str(len(visible.split(",")))})
+    with pytest.raises(DevicePlanError, match="node02: 2 processes and"):
+        eSlurmCluster.get_local_device_ids_for_process()
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (
+            {"coordinator_address": "node01", "num_processes": 1, "process_id": 0},
+            "coordinator_address='node01' must be",
+        ),
+        ({"coordinator_address": "node01:7"}, "no num_processes"),
+        ({"num_processes": 2}, "no process_id"),
+        ({"num_processes": 2, "process_id": 2}, "process_id=2 must be"),
+        ({"num_processes": 2, "process_id": 0}, "there is no cluster"),
+        ({"num_processes": "two", "process_id": 0}, "num_processes='two'"),
+        ({"local_device_ids": ["GPU-a"]}, "local_device_ids="),
+        ({"local_device_ids": [0, 0]}, "twice"),
+        ({"local_device_ids": []}, "ordinals"),
+        ({"local_device_ids": -1}, "local_device_ids=-1"),
+    ],
+    ids=str,
+)
+def test_config_that_cannot_work_is_a_value_error(set_environ: Any, config: dict[str, Any], says: str) -> None:
+    set_environ(LAPTOP)
+    with pytest.raises(ValueError, match=re.escape(says)) as caught:
+        DistributedConfig(**config).initialize()
+    assert isinstance(caught.value, ErayError)
+
+
+def test_any_ray_of_the_machine_is_never_taken(set_environ: Any) -> None:
+    set_environ(LAPTOP)
+    with pytest.raises(ValueError, match="takes any Ray of this machine"):
+        auto_ray_cluster("au" + "to")
+    with pytest.raises(RuntimeError, match="address='ray://head:10001' is no address|nothing answers"):
+        auto_ray_cluster("ray://head:10001")
+
+
+def test_cpu_count(set_environ: Any) -> None:
+    set_environ({"SLURM_CPUS_ON_NODE": "37"})
+    assert logical_cpu_core_count() == 37
+    set_environ(LAPTOP)
+    assert logical_cpu_core_count() == len(os.sched_getaffinity(0))
+    set_environ({"SLURM_CPUS_ON_NODE": "2(x2)"})
+    with pytest.raises(ValueError, match=r"SLURM_CPUS_ON_NODE='2\(x2\)'"):
+        logical_cpu_core_count()
+
+
+class _Env:
+    opt_in_only_method = False
+    _cluster_types: list[Any] = []
+
+    @classmethod
+    def is_env_present(cls) -> bool:
+        return False
+
+    @classmethod
+    def get_coordinator_address(cls, timeout_secs: int, override_coordinator_port: str) -> str:
+        return ""
+
+    get_process_count = get_process_id = get_local_process_id = is_env_present
+
+
+def test_jax_table_that_changed_is_a_clear_error() -> None:
+    clusters = types.ModuleType("clusters")
+    with pytest.raises(JaxInterfaceError, match=r"there is no ClusterEnv; call eray.connect\(\)"):
+        cluster_env.checked(clusters)
+    lacks = type("ClusterEnv", (), dict.fromkeys(cluster_env.ASKED))
+    clusters.ClusterEnv = lacks  # type: ignore[attr-defined]
+    with pytest.raises(JaxInterfaceError, match="ClusterEnv has no opt_in_only_method, _cluster_types"):
+        cluster_env.checked(clusters)
+    asks_more = type("ClusterEnv", (_Env,), {"get_coordinator_address": staticmethod(lambda timeout_secs, peers: "")})
+    clusters.ClusterEnv = asks_more  # type: ignore[attr-defined]
+    with pytest.raises(JaxInterfaceError, match="is asked with peers"):
+        cluster_env.checked(clusters)
+    clusters.ClusterEnv = _Env  # type: ignore[attr-defined]
+    assert cluster_env.checked(clusters) is _Env
+
+
+IN_JAX = """
+import json, os
+from jax._src.clusters import ClusterEnv
+before = list(ClusterEnv._cluster_types)
+import eray, eray.cluster_util
+import eray._jax.cluster_env as env
+seen = [list(ClusterEnv._cluster_types) == before]
+find = lambda method: ClusterEnv.auto_detect_unset_distributed_params(None, None, None, None, method, 10)
+own = find(None)
+name = eray.eSlurmCluster.register_with_jax()
+eray.eSlurmCluster.register_with_jax()
+seen += [len(ClusterEnv._cluster_types) - len(before), find(None) == own, find(name), env.detected()]
+print(json.dumps(seen))
+"""
+
+
+def in_jax(environ: Mapping[str, str]) -> list[Any]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    ran = subprocess.run([sys.executable, "-c", IN_JAX], env=kept | environ, capture_output=True, text=True, check=True)
+    seen: list[Any] = json.loads(ran.stdout)
+    return seen
+
+
+def test_jax_asks_only_when_it_is_told_to() -> None:
+    own = TASK | {"SLURM_NTASKS": "4", "CUDA_VISIBLE_DEVICES": "3", "SLURM_GPUS_ON_NODE": "2"}
+    unchanged, more, same, found, other = in_jax(own)
+    assert (unchanged, more, same) == (True, 1, True), "importing eray, and registering, leave JAX's detection alone"
+    assert found == ["node01:61447", 4, 3, None], "all that it sees is its own"
+    assert other is None, "Slurm is eray's to read"
