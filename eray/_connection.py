@@ -49,10 +49,9 @@ class Connection:
         self._about, self._client, self._link = membership, client, link
         self._pid = os.getpid()
         self._closed = self._ending = False
-        self._closing = threading.Lock()
+        self._closing, self._echo = threading.Lock(), threading.Event()
         self._failure: str | None = None
         self._passes: dict[str, int] = {}
-        self._echo = threading.Event()
         self.beside: CoordinatorClient | None = None  # who asks the coordinator in a thread
         self._shutdown_jax, self._detach_ray, self._preemption = shutdown_jax, detach_ray, preemption
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-import json
 import os
 import re
 import subprocess
@@ -266,34 +265,3 @@ def test_jax_table_that_changed_is_a_clear_error() -> None:
         cluster_env.checked(clusters)
     clusters.ClusterEnv = _Env  # type: ignore[attr-defined]
     assert cluster_env.checked(clusters) is _Env
-
-
-IN_JAX = """
-import json, os
-from jax._src.clusters import ClusterEnv
-before = list(ClusterEnv._cluster_types)
-import eray, eray.cluster_util
-import eray._jax.cluster_env as env
-seen = [list(ClusterEnv._cluster_types) == before]
-find = lambda method: ClusterEnv.auto_detect_unset_distributed_params(None, None, None, None, method, 10)
-own = find(None)
-name = eray.eSlurmCluster.register_with_jax()
-eray.eSlurmCluster.register_with_jax()
-seen += [len(ClusterEnv._cluster_types) - len(before), find(None) == own, find(name), env.detected()]
-print(json.dumps(seen))
-"""
-
-
-def in_jax(environ: Mapping[str, str]) -> list[Any]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    ran = subprocess.run([sys.executable, "-c", IN_JAX], env=kept | environ, capture_output=True, text=True, check=True)
-    seen: list[Any] = json.loads(ran.stdout)
-    return seen
-
-
-def test_jax_asks_only_when_it_is_told_to() -> None:
-    own = TASK | {"SLURM_NTASKS": "4", "CUDA_VISIBLE_DEVICES": "3", "SLURM_GPUS_ON_NODE": "2"}
-    unchanged, more, same, found, other = in_jax(own)
-    assert (unchanged, more, same) == (True, 1, True), "importing eray, and registering, leave JAX's detection alone"
-    assert found == ["node01:61447", 4, 3, None], "all that it sees is its own"
-    assert other is None, "Slurm is eray's to read"
