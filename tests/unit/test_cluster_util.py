@@ -146,11 +146,12 @@ def test_missing_variable_is_never_a_key_error(set_environ: Any, gone: str) -> N
         eSlurmCluster.get_process_id,
         eSlurmCluster.get_local_process_id,
     ):
+        said = ""
         try:
             method()
-        except ErayError as error:
-            assert isinstance(error, ValueError)
-            assert "SLURM_" in str(error)
+        except ValueError as error:  # nothing else may come
+            said = str(error)
+        assert said == "" or "SLURM_" in said
 
 
 def test_arbitrary_distribution_asks_the_host_file(set_environ: Any, tmp_path: Path) -> None:
@@ -222,7 +223,7 @@ def test_any_ray_of_the_machine_is_never_taken(set_environ: Any) -> None:
     set_environ(LAPTOP)
     with pytest.raises(ValueError, match="takes any Ray of this machine"):
         auto_ray_cluster("au" + "to")
-    with pytest.raises(RuntimeError, match="address='ray://head:10001' is no address|nothing answers"):
+    with pytest.raises(RuntimeError, match=r"address='ray://head:10001' is no address|nothing answers"):
         auto_ray_cluster("ray://head:10001")
 
 
@@ -238,7 +239,7 @@ def test_cpu_count(set_environ: Any) -> None:
 
 class _Env:
     opt_in_only_method = False
-    _cluster_types: list[Any] = []
+    _cluster_types: tuple[Any, ...] = ()
 
     @classmethod
     def is_env_present(cls) -> bool:
