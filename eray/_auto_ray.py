@@ -35,6 +35,10 @@ def enter(
             f"{named}{address!r} takes any Ray of this machine, also another user's; leave it out, or give the "
             "host:port that `eray env` prints"
         )
+    if address is not None and "://" in address:
+        raise UsageError(
+            f"{named}{address!r} is for Ray's client, which serves no JAX process; give host:port of the GCS"
+        )
     if address == "local":
         clusters.start_local(site, environ, init)
     elif address is not None or mode is Mode.RAY_WORKER:
