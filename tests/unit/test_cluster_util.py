@@ -54,6 +54,8 @@ def set_environ(monkeypatch: pytest.MonkeyPatch) -> Any:
         for name, value in environ.items():
             if value is not None:
                 monkeypatch.setenv(name, value)
+        # Other tests of this session may have attached this process to a Ray.
+        monkeypatch.setattr("eray._ray.attach.current_address", lambda: None)
 
     return set_environ
 
