@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eray._identity import read_site
-from eray._own_cluster import cluster_access
+from eray._own_cluster import attach_own
 from eray.errors import ClusterLostError
 
 if TYPE_CHECKING:
@@ -47,16 +47,12 @@ def attach() -> Cluster:
     from eray._ray import attach as ray_attach
     from eray._ray import foreign
     from eray._ray.asking import find_coordinator
-    from eray._ray.commands import driver_variables
 
     environ: MutableMapping[str, str] = os.environ
     if ray_attach.current_address() is not None or environ.get("RAY_ADDRESS"):
         address, _ = foreign.attach(environ.get("RAY_ADDRESS") or None)
     else:
-        about = cluster_access(read_site(environ))
-        ray_attach.adopt(environ, driver_variables(about["auth"], about["token_path"]))
-        address = about["gcs_address"]
-        ray_attach.attach(address, node=socket.gethostname())
+        address = attach_own(read_site(environ), environ)
     handle = find_coordinator()
     if handle is None:
         raise ClusterLostError(socket.gethostname(), "the cluster has no coordinator", "see the log of eray there")

@@ -1,9 +1,7 @@
 """``auto_ray_cluster()``: which cluster it is, and how this process becomes a driver of it."""
 
 import logging
-import socket
 from collections.abc import Mapping, MutableMapping
-from dataclasses import replace
 from typing import Any
 
 from eray import _driver_cluster as clusters
@@ -11,10 +9,9 @@ from eray._bringup import Site, step_spec
 from eray._connection import Connection
 from eray._driver_cluster import RayInit
 from eray._identity import identify
-from eray._own_cluster import cluster_access, find_node_file
+from eray._own_cluster import attach_own, find_node_file
 from eray._ray import attach, foreign
 from eray._ray.asking import find_coordinator
-from eray._ray.commands import driver_variables
 from eray._ray.driver import shared_cluster
 from eray._ray.notices import say
 from eray._slurm.environment import Mode
@@ -26,10 +23,15 @@ logger = logging.getLogger("eray.cluster_util")
 def enter(
     site: Site, environ: MutableMapping[str, str], address: str | None, init: RayInit, *, start_workers: bool
 ) -> None:
+    """Attach this process, which has joined no world, to the cluster that it means; start it where it is not there.
+
+    Raises:
+        ClusterError: it does not come up, or refuses this process.
+        UsageError: ``address`` names none that eray takes.
+    """
     mode, is_launched = site.slurm.mode, site.settings.run_dir is not None
     attached = attach.current_address() is not None
-    named = "address=" if address is not None else "RAY_ADDRESS="
-    address = address or environ.get("RAY_ADDRESS") or None
+    address, named = _asked(address, environ)
     if address == "auto":
         raise UsageError(
             f"{named}{address!r} takes any Ray of this machine, also another user's; leave it out, or give the "
@@ -44,18 +46,12 @@ def enter(
     elif address is not None or mode is Mode.RAY_WORKER:
         foreign.attach(address, namespace=init.namespace, options=init.options, named=named)
     elif is_launched or (mode is not Mode.STEP and not attached and site.slurm.job and find_node_file(site)):
-        about = cluster_access(site)
-        attach.adopt(environ, driver_variables(about["auth"], about["token_path"]))
-        attach.attach(about["gcs_address"], node=_node(site), namespace=init.namespace, options=init.options)
+        attach_own(site, environ, namespace=init.namespace, options=init.options)
     elif mode is Mode.STEP:
         place = identify(site, world=None, process_count=None, process_index=None, attached=False)
-        assert place.spec is not None
-        spec = place.spec()
-        if spec.node_rank and not start_workers:
-            spec = replace(spec, ray_gpus=0, ray_options=("--num-cpus=0",))
         if place.notice:
             say(place.notice)
-        clusters.enter_step(site, environ, replace(place, spec=lambda: spec), init)
+        clusters.enter_step(site, environ, place, init, start_workers=start_workers)
     elif attached:
         logger.warning("this process has called ray.init() itself; auto_ray_cluster() keeps that Ray as it is")
         foreign.attach(None)
@@ -74,9 +70,9 @@ def use_connection(
     start_workers: bool,
 ) -> None:
     """Let a process that has joined keep its Ray, in another namespace and with the caller's arguments where asked."""
-    address = address or environ.get("RAY_ADDRESS") or None
+    address, named = _asked(address, environ)
     if address is not None and address != attach.current_address():
-        foreign.attach(address, named="address=")  # an error names both, where they are two
+        foreign.attach(address, named=named)  # an error names both, where they are two
     if not start_workers and len(connection.topology().nodes) > 1:
         logger.warning("start_workers=False comes too late: jax.distributed was initialized before, on all nodes")
     options = {name: value for name, value in init.options.items() if value is not None}
@@ -113,7 +109,7 @@ def require_none(site: Site, *, is_ours: bool) -> None:
             found = f"job {job.id} has a cluster already, at {about['gcs_address']}"
     if found:
         remedy = "call auto_ray_cluster() first and once, or without fail_if_cluster_already_initialized"
-        raise RayAttachError(_node(site), found, remedy)
+        raise RayAttachError(site.node, found, remedy)
 
 
 def _job_cluster(site: Site) -> dict[str, Any] | None:
@@ -121,7 +117,14 @@ def _job_cluster(site: Site) -> dict[str, Any] | None:
     return shared_cluster(step_spec(site, "tasks"))
 
 
+def _asked(address: str | None, environ: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the address that the caller or the environment asks for, and what messages call it."""
+    named = "address=" if address is not None else "RAY_ADDRESS="
+    return address or environ.get("RAY_ADDRESS") or None, named
+
+
 def lone(site: Site, what: str) -> str:
+    """Return the line for people that says ``what`` is not done here, for this process is alone, and why."""
     slurm = site.slurm
     if slurm.job is None:
         return f"{what}; this runs as one process"
@@ -129,7 +132,3 @@ def lone(site: Site, what: str) -> str:
         f"{what} this process, a {slurm.mode} of job {slurm.job.id} ({len(slurm.nodes)} nodes) and no task of a step; "
         "this runs as one process, `srun` or `eray run` start several"
     )
-
-
-def _node(site: Site) -> str:
-    return site.slurm.node_name or socket.gethostname()

@@ -33,6 +33,11 @@ class Site:
     settings: Settings
     slurm: SlurmEnvironment
 
+    @property
+    def node(self) -> str:
+        """This node's name: Slurm's, else the host's."""
+        return self.slurm.node_name or socket.gethostname()
+
 
 def step_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeSpec:
     """Return this node's spec inside a step: ``run`` and ``up`` make the job's cluster, ``tasks`` the step's.
@@ -129,15 +134,15 @@ _NOT_FOR_RAY = frozenset(
 )
 
 
-def device_total(site: Site) -> int:
+def device_total(site: Site, hardware_count: int | None) -> int:
     """Return how many accelerators of this node are ours, as this process sees it: what Ray can be told of."""
     slurm = site.slurm
     view = NodeView(
-        node=slurm.node_name or socket.gethostname(),
+        node=site.node,
         local_count=1,
         in_step=slurm.task is not None,
         gpus_on_node=slurm.gpus_on_node,
-        hardware_count=read_hardware().count,
+        hardware_count=hardware_count,
         override=site.settings.devices,
         processes=(ProcessView(0, slurm.visible),),
     )
@@ -166,7 +171,9 @@ def _spec(
     run_dir = naming.run_directory(settings.tmpdir, os.getuid(), key, restart)
     in_step = slurm.task is not None
     hardware = read_hardware()
-    ray_gpus = settings.ray_gpus if settings.ray_gpus is not None else device_total(site) if purpose == "up" else 0
+    ray_gpus = settings.ray_gpus
+    if ray_gpus is None:
+        ray_gpus = device_total(site, hardware.count) if purpose == "up" else 0
     return NodeSpec(
         purpose=purpose,
         cluster=cluster,

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from eray._exit_hooks import ExitHooks
@@ -42,35 +43,38 @@ def connect(
         ClusterError: the cluster did not come up.
         JoinError: processes are missing, or one of them, or its JAX, is not as planned.
     """
-    key = (world, process_count, process_index, jax)
-    with _connecting:
-        if _connected is not None and _connected[1]._pid == os.getpid():
-            return _same_connection(key, _connected)
-        _hooks.install()
+
+    def make() -> "Join":
         from eray._identity import read_site
         from eray._join import Join
 
-        return _join(Join(os.environ, read_site(os.environ), with_jax=jax, timeout_s=timeout_s), key)
+        return Join(os.environ, read_site(os.environ), with_jax=jax, timeout_s=timeout_s)
+
+    return _join_once((world, process_count, process_index, jax), make)
 
 
 def connect_at(site: "Site", *, namespace: str, process_count: int | None, process_index: int | None) -> "Connection":
     """Join as ``connect`` does, by settings that a caller inside eray has adapted, in this namespace of Ray's."""
-    with _connecting:
-        _hooks.install()
+
+    def make() -> "Join":
         from eray._join import Join
 
-        return _join(
-            Join(os.environ, site, with_jax=True, namespace=namespace), (None, process_count, process_index, True)
-        )
+        return Join(os.environ, site, with_jax=True, namespace=namespace)
+
+    return _join_once((None, process_count, process_index, True), make)
 
 
-def _join(joining: "Join", key: tuple[Any, ...]) -> "Connection":
+def _join_once(key: tuple[Any, ...], make: Callable[[], "Join"]) -> "Connection":
     global _connected
-    world, process_count, process_index, _ = key
-    connection = joining.run(world=world, process_count=process_count, process_index=process_index)
-    _connected = (key, connection)
-    _hooks.leave_at_exit()
-    return connection
+    with _connecting:
+        if _connected is not None and _connected[1]._pid == os.getpid():
+            return _same_connection(key, _connected)
+        _hooks.install()
+        world, process_count, process_index, _ = key
+        connection = make().run(world=world, process_count=process_count, process_index=process_index)
+        _connected = (key, connection)
+        _hooks.leave_at_exit()
+        return connection
 
 
 def install_exit_hooks() -> None:

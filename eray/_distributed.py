@@ -33,7 +33,7 @@ def adapted_site(environ: MutableMapping[str, str], ordinals: tuple[int, ...] | 
     if ordinals is not None:
         settings = replace(settings, devices=",".join(map(str, ordinals)))
     if settings.ray_gpus is None:
-        settings = replace(settings, ray_gpus=device_total(site))
+        settings = replace(settings, ray_gpus=device_total(site, read_hardware().count))
     if not environ.get("ERAY_JOIN_TIMEOUT_S"):
         settings = replace(settings, join_timeout_s=JOIN_TIMEOUT_S)
     return replace(site, settings=settings)
@@ -119,10 +119,10 @@ def only_device(environ: MutableMapping[str, str], ids: Sequence[int] | None) ->
     )
 
 
-def host_file(environ: MutableMapping[str, str]) -> str | None:
-    """Return the text of SLURM_HOSTFILE, None where there is none that can be read."""
+def host_file(environ: MutableMapping[str, str]) -> str:
+    """Return the text of SLURM_HOSTFILE, empty where there is none that can be read."""
     path = environ.get(HOSTFILE)
-    return text_of(os.path.join(environ.get("SLURM_SUBMIT_DIR", ""), path)) if path else None
+    return text_of(os.path.join(environ.get("SLURM_SUBMIT_DIR", ""), path)) if path else ""
 
 
 def start_by_address(
@@ -149,8 +149,7 @@ def start_by_address(
         )
     count, index = place
     share = own_share(site) if ordinals is None else None
-    starting = JaxStart(environ)
-    starting.load()
+    JaxStart(environ).load()
     if share is not None and share.rule == "none" and not environ.get("JAX_PLATFORMS"):
         runtime.use_cpu_only()  # what Slurm did not allot is a neighbour's
     deadline = Deadline.after(site.settings.join_timeout_s, now=clock.monotonic())
@@ -179,18 +178,8 @@ def start_by_jax(site: Site, environ: MutableMapping[str, str]) -> bool:
     """
     method = cluster_env.detected()
     if method is not None:
-        starting = JaxStart(environ)
-        starting.load()
-        runtime.initialize_alone(
-            coordinator_address=None,
-            process_count=None,
-            process_index=None,
-            local_device_ids=None,
-            method=method,
-            timeout_s=site.settings.join_timeout_s,
-            environ=environ,
-            proxies_off={},
-        )
+        JaxStart(environ).load()
+        runtime.initialize_alone(method=method, timeout_s=site.settings.join_timeout_s, environ=environ)
         return True
     if site.slurm.mode is Mode.FOREIGN_LAUNCHER:
         raise foreign_error(site.slurm)

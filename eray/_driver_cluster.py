@@ -6,7 +6,7 @@ The supervisor of this node is started where this process is the first to ask fo
 import atexit
 import json
 import os
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,36 +48,32 @@ def start_local(site: Site, environ: MutableMapping[str, str], init: RayInit | N
     spec = local_spec(site, "up")  # Ray owns the devices, as under `eray up`; it lives as long as its one client
     spec = replace(spec, purpose="tasks", dashboard=site.settings.dashboard or False, log_monitor=True)
     spec, options = _shaped(spec, init.options)
-    hello = {"world": DRIVER, "process_index": 0, "process_count": 1, "indexes_on_node": None}
-    return _enter(site, environ, lambda: spec, hello, None, replace(init, options=options))
+    here = Identity(DRIVER, None, process_index=0, process_count=1)
+    return _enter(site, environ, here, spec, replace(init, options=options))
 
 
-def enter_step(site: Site, environ: MutableMapping[str, str], identity: Identity, init: RayInit) -> str:
+def enter_step(
+    site: Site, environ: MutableMapping[str, str], identity: Identity, init: RayInit, *, start_workers: bool
+) -> str:
     """Attach this process as a driver to the cluster of its step, with all its nodes, and return the address.
 
-    The cluster lives until every task that came has left.
+    The cluster lives until every task that came has left. Without ``start_workers`` only the head has CPUs and devices.
 
     Raises:
         ClusterError: it does not come up.
     """
     assert identity.spec is not None
-    hello = {"world": identity.world, "process_index": identity.process_index}
-    hello |= {"process_count": identity.process_count, "indexes_on_node": identity.indexes_on_node}
-    return _enter(site, environ, identity.spec, hello, identity.step_cpus, init)
+    spec = identity.spec()
+    if spec.node_rank and not start_workers:
+        spec = replace(spec, ray_gpus=0, ray_options=("--num-cpus=0",))
+    return _enter(site, environ, identity, spec, init)
 
 
-def _enter(
-    site: Site,
-    environ: MutableMapping[str, str],
-    make_spec: Callable[[], NodeSpec],
-    hello: Mapping[str, Any],
-    cpus: frozenset[int] | None,
-    init: RayInit,
-) -> str:
-    timeout_s, spec = site.settings.cluster_timeout_s, make_spec()
-    link = reach(spec, environ, cpus, timeout_s)
+def _enter(site: Site, environ: MutableMapping[str, str], identity: Identity, spec: NodeSpec, init: RayInit) -> str:
+    timeout_s = site.settings.cluster_timeout_s
+    link = reach(spec, environ, identity.step_cpus, timeout_s)
     try:
-        link.send({"type": "hello", **hello})
+        link.send(identity.hello)
         deadline = Deadline.after(timeout_s + HEAD_FIRST_S, now=clock.monotonic())
         welcome = await_word(link, "welcome", spec.node, deadline, say)
         ready = await_word(link, "ready", spec.node, deadline, say)

@@ -6,6 +6,7 @@ Arguments beat what ``eray run`` set, that beats RAY_ADDRESS, then Slurm's step,
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from eray._bringup import Site, local_spec, step_spec
 from eray._core.nodespec import SOCKET_NAME, NodeSpec
@@ -40,6 +41,12 @@ class Identity:
     notice: str | None = None
     indexes_on_node: tuple[int, ...] | None = None
     step_cpus: frozenset[int] | None = None
+
+    @property
+    def hello(self) -> dict[str, Any]:
+        """What this process says of itself to its supervisor."""
+        place = {"process_index": self.process_index, "process_count": self.process_count}
+        return {"type": "hello", "world": self.world, **place, "indexes_on_node": self.indexes_on_node}
 
 
 def identify(

@@ -1,7 +1,6 @@
 """The steps of one join, in order: who am I, reach the cluster, take a place, start JAX."""
 
 import os
-import socket
 import sys
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
@@ -84,7 +83,7 @@ class Join:
             node, link = spec.node, reach(spec, self._environ, identity.step_cpus, self._cluster_timeout_s)
         else:
             assert identity.socket_path is not None
-            node = self._site.slurm.node_name or socket.gethostname()
+            node = self._site.node
             link = open_link(identity.socket_path, node)
         self._link = link
         return self._hear(identity, link, node)
@@ -93,9 +92,7 @@ class Join:
         from eray._ray import attach
         from eray._ray.commands import driver_variables
 
-        hello: dict[str, Any] = {"world": identity.world, "process_index": identity.process_index}
-        hello |= {"process_count": identity.process_count, "indexes_on_node": identity.indexes_on_node}
-        link.send({"type": "hello", **hello})
+        link.send(identity.hello)
         deadline = Deadline.after(self._cluster_timeout_s + HEAD_FIRST_S, now=clock.monotonic())
         welcome = await_word(link, "welcome", node, deadline, say)
         self._is_told_for_us = welcome["purpose"] == "run"  # by the command that passes our output on

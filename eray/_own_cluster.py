@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Mapping, MutableMapping
 from dataclasses import asdict
 from typing import Any
 
@@ -12,28 +13,43 @@ from eray._core.access import the_only_one
 from eray._core.nodespec import NODE_FILE, SOCKET_NAME
 from eray._core.timing import Deadline
 from eray._io import clock, files
+from eray._ray import attach
+from eray._ray.commands import driver_variables
 from eray._ray.notices import say
 from eray._reach import await_word, open_link
 from eray.errors import RayAttachError
 
 
-def cluster_access(site: Site) -> dict[str, Any]:
-    """Return how Ray is reached: from the supervisor that started this process, or from its file on this node.
+def attach_own(
+    site: Site,
+    environ: MutableMapping[str, str],
+    *,
+    namespace: str = naming.NAMESPACE,
+    options: Mapping[str, Any] | None = None,
+) -> str:
+    """Attach this process as a driver to the cluster of its environment, and return the address of its GCS.
 
     Raises:
-        RayAttachError: there is none, or its supervisor is gone (ClusterLostError).
-        UsageError: several run on this machine.
+        RayAttachError, ClusterLostError, UsageError: there is none, it cannot be reached, or there are several.
     """
+    about = _access(site)
+    attach.adopt(environ, driver_variables(about["auth"], about["token_path"]))
+    address = str(about["gcs_address"])
+    attach.attach(address, node=socket.gethostname(), namespace=namespace, options=options)
+    return address
+
+
+def _access(site: Site) -> dict[str, Any]:
+    """Return how Ray is reached: from the supervisor that started this process, or from its file on this node."""
     run_dir = site.settings.run_dir
     if run_dir is None:
         return _node_file(site)
-    node = site.slurm.node_name or socket.gethostname()
     # `eray run` starts its processes beside Ray: the cluster may not be ready yet.
-    link = open_link(os.path.join(run_dir, SOCKET_NAME), node)
+    link = open_link(os.path.join(run_dir, SOCKET_NAME), site.node)
     try:
         link.send({"type": "hello", "world": None, "process_index": None})
         deadline = Deadline.after(site.settings.cluster_timeout_s, now=clock.monotonic())
-        ready = await_word(link, "ready", node, deadline, say)
+        ready = await_word(link, "ready", site.node, deadline, say)
         link.send({"type": "left"})
     finally:
         link.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eray._core.naming import host_port
 from eray._core.timing import Backoff, Deadline
 from eray._core.verdict import Expected, first_difference
 from eray._io import clock, net
@@ -68,7 +69,7 @@ class JaxStart:
         reserved = None
         if answer.process_index == 0:
             reserved = runtime.reserve_port()
-            address = _host_port(start.address, reserved.getsockname()[1])
+            address = host_port(start.address, reserved.getsockname()[1])
             client.publish(start.world, answer.generation, answer.process_index, address)
         else:
             address = self._dialled_address(start, client, answer, deadline)
@@ -143,7 +144,3 @@ def dial(address: str, world: str, deadline: Deadline) -> None:
             raise JoinTimeoutError(world, f"process 0 at {address}", deadline.timeout_s, "answer on its port")
         clock.sleep(backoff.pause_s(attempt, deadline, now))
         attempt += 1
-
-
-def _host_port(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -66,15 +66,16 @@ class eSlurmCluster:  # eFormer's name
         Raises:
             ValueError: the devices do not divide among the node's tasks (DevicePlanError), or a variable is malformed.
         """
-        from eray import _distributed as distributed
+        from eray._distributed import own_share
+        from eray._identity import read_site
 
         if not cls.is_env_present():
             return None
         try:
-            site = distributed.adapted_site(os.environ)
+            site = read_site(os.environ)
         except SlurmMissingError:
             return None
-        share = distributed.own_share(site)
+        share = own_share(site)
         return None if share is None or share.local_device_ids is None else list(share.local_device_ids)
 
     @classmethod
@@ -111,16 +112,9 @@ class eSlurmCluster:  # eFormer's name
             JaxInterfaceError: this version of JAX takes no such class.
         """
         from eray._distributed import only_device
-        from eray._jax.cluster_env import Facts, register
+        from eray._jax.cluster_env import register
 
-        facts = Facts(
-            is_present=cls.is_env_present,
-            coordinator_address=lambda port: cls.get_coordinator_address(override_coordinator_port=port),
-            process_count=cls.get_process_count,
-            process_index=cls.get_process_id,
-            local_device=lambda: only_device(os.environ, cls.get_local_device_ids_for_process()),
-        )
-        register(cls.name, facts)
+        register(cls, lambda: only_device(os.environ, cls.get_local_device_ids_for_process()))
         return cls.name
 
 

@@ -54,6 +54,11 @@ def secret_fingerprint(secret: bytes) -> str:
     return hmac.new(secret, _identity("fingerprint"), hashlib.sha256).hexdigest()[:8]
 
 
+def host_port(host: str, port: int | str) -> str:
+    """Return ``host:port``, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def run_directory(tmpdir: str, uid: int, key: str, restart: int) -> str:
     """Return the node-local directory of this life of the cluster."""
     life = f"r{restart}" if restart else ""

@@ -7,7 +7,6 @@ says so and how to go without.
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -18,47 +17,22 @@ ADDRESS_PARAMETERS = {"timeout_secs", "override_coordinator_port"}
 SLURM = "slurm"
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What JAX asks a cluster environment, as functions. ``local_device`` returns one ordinal, None for all of them."""
+def register(facts: Any, local_device: Callable[[], int | None]) -> None:
+    """Give JAX a cluster environment that it uses only when it is asked for by name; again it changes nothing.
 
-    is_present: Callable[[], bool]
-    coordinator_address: Callable[[str | None], str]
-    process_count: Callable[[], int]
-    process_index: Callable[[], int]
-    local_device: Callable[[], int | None]
-
-
-def register(name: str, facts: Facts) -> None:
-    """Give JAX a cluster environment that it uses only when it is asked for by ``name``; again it changes nothing.
+    Args:
+        facts: a class with that ``name`` and the class methods that JAX asks for.
+        local_device: returns the one ordinal of this process, None for all that it sees: what JAX makes of its
+            ``get_local_process_id``.
 
     Raises:
         JaxInterfaceError: JAX's table is not as it was.
     """
     base = _base()
-    if any(getattr(each, "name", "") == name for each in base._cluster_types):
+    if any(getattr(each, "name", "") == facts.name for each in base._cluster_types):
         return
-
-    def is_env_present(cls: Any) -> bool:
-        return facts.is_present()
-
-    def get_coordinator_address(
-        cls: Any, timeout_secs: int | None = None, override_coordinator_port: str | None = None
-    ) -> str:
-        return facts.coordinator_address(override_coordinator_port)
-
-    def get_process_count(cls: Any) -> int:
-        return facts.process_count()
-
-    def get_process_id(cls: Any) -> int:
-        return facts.process_index()
-
-    def get_local_process_id(cls: Any) -> int | None:
-        return facts.local_device()
-
-    methods = (is_env_present, get_coordinator_address, get_process_count, get_process_id, get_local_process_id)
-    body: dict[str, Any] = {method.__name__: classmethod(method) for method in methods}
-    made = type("ErayCluster", (base,), {"name": name, "opt_in_only_method": True, "__module__": __name__, **body})
+    own = {"opt_in_only_method": True, "get_local_process_id": staticmethod(local_device), "__module__": __name__}
+    made = type("ErayCluster", (facts, base), own)
     if made not in base._cluster_types:  # today JAX does it for every class that is derived
         raise _changed("it does not take in derived classes")
 

@@ -139,14 +139,14 @@ def initialize(
 
 def initialize_alone(
     *,
-    coordinator_address: str | None,
-    process_count: int | None,
-    process_index: int | None,
-    local_device_ids: Sequence[int] | None,
     method: str,
     timeout_s: float,
     environ: MutableMapping[str, str],
-    proxies_off: Mapping[str, str],
+    coordinator_address: str | None = None,
+    process_count: int | None = None,
+    process_index: int | None = None,
+    local_device_ids: Sequence[int] | None = None,
+    proxies_off: Mapping[str, str] | None = None,
 ) -> None:
     """Call ``jax.distributed.initialize`` where no coordinator of eray's notices deaths: JAX itself does that then.
 
@@ -154,7 +154,7 @@ def initialize_alone(
     """
     import jax
 
-    with _without(environ, READ_BY_JAX), _with(environ, proxies_off):
+    with _without(environ, READ_BY_JAX), _with(environ, proxies_off or {}):
         jax.distributed.initialize(
             coordinator_address=coordinator_address,
             num_processes=process_count,

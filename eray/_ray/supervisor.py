@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
+from eray._core.naming import host_port
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
 from eray._io import net
@@ -141,9 +142,7 @@ class Supervisor:
         self._ward.watch(self._ray.start())
         timeout_s = self.spec.cluster_timeout_s
         if gcs_address is None:
-            port = await self._ray.gcs_port(timeout_s)
-            host = f"[{self.address}]" if ":" in self.address else self.address
-            gcs_address = f"{host}:{port}"
+            gcs_address = host_port(self.address, await self._ray.gcs_port(timeout_s))
             self.emit({"type": "gcs", "gcs_address": gcs_address})
         ray_node_id = await self._ray.ready(timeout_s)
         self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})

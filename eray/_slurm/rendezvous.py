@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 
 from eray._core.devices import NodeView, ProcessView, Share, plan_node
+from eray._core.naming import host_port
 from eray._slurm import variables as v
 from eray._slurm.allocation import node_aliases
 from eray._slurm.environment import Mode, SlurmEnvironment, Task, job_nodes, read_job, read_mode
@@ -18,7 +19,7 @@ JAX_PORTS = 61440, 65535
 BY_CONNECT = "call eray.connect(), which asks the processes themselves, or give coordinator_address"
 
 
-def coordinator_address(environ: Mapping[str, str], *, port: str | None = None, host_file: str | None = None) -> str:
+def coordinator_address(environ: Mapping[str, str], *, port: str | None = None, host_file: str = "") -> str:
     """Return ``host:port`` of the node of process 0; in a shell or batch script of the first node of its job.
 
     Args:
@@ -44,8 +45,7 @@ def coordinator_address(environ: Mapping[str, str], *, port: str | None = None, 
     elif not port.isdigit() or not 0 < int(port) < 65536:
         raise SlurmFormatError("JAX_COORDINATOR_PORT", port, "must be a port, 1 to 65535")
     name = nodes[0] if task is None else _node_of_process_0(environ, task, host_file)
-    address = node_aliases(environ).get(name, name)
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    return host_port(node_aliases(environ).get(name, name), port)
 
 
 def is_task(environ: Mapping[str, str]) -> bool:
@@ -93,7 +93,7 @@ def own_share(slurm: SlurmEnvironment, *, override: str | None, hardware_count: 
         raise
 
 
-def _node_of_process_0(environ: Mapping[str, str], task: Task, host_file: str | None) -> str:
+def _node_of_process_0(environ: Mapping[str, str], task: Task, host_file: str) -> str:
     """Return the node of process 0: the first, but where the distribution is arbitrary (FACTS S13)."""
     here = task.indexes_on_node
     if here is not None and 0 in here:
@@ -114,6 +114,6 @@ def _node_of_process_0(environ: Mapping[str, str], task: Task, host_file: str | 
     )
 
 
-def _first_name(host_file: str | None) -> str:
-    names = (host_file or "").split()
+def _first_name(host_file: str) -> str:
+    names = host_file.split()
     return expand_hostlist(names[0].partition("*")[0], v.HOSTFILE)[0] if names else ""

@@ -4,20 +4,10 @@ from typing import Any
 
 import pytest
 from laptop import Laptop, result_of
+from slurm_task import TASK
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
-TASK = {
-    "SLURM_JOB_ID": "7",
-    "SLURM_STEP_ID": "0",
-    "SLURM_STEP_NODELIST": "node[01-02]",
-    "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
-    "SLURM_PROCID": "3",
-    "SLURM_NODEID": "1",
-    "SLURM_LOCALID": "1",
-    "SLURM_NTASKS": "4",
-    "SLURM_GPUS_ON_NODE": "2",
-    "CUDA_VISIBLE_DEVICES": "3",
-}
+ONE_GPU = TASK | {"SLURM_NTASKS": "4", "SLURM_GPUS_ON_NODE": "2", "CUDA_VISIBLE_DEVICES": "3"}
 
 OLD_ORDER = """
 import json
@@ -76,7 +66,7 @@ def test_ray_init_s_sizes_are_the_local_ray_s(laptop: Laptop) -> None:
 
 
 def test_jax_asks_only_when_it_is_told_to(laptop: Laptop) -> None:
-    result = laptop.python("-c", IN_JAX, **TASK).wait(60)
+    result = laptop.python("-c", IN_JAX, **ONE_GPU).wait(60)
     assert result.returncode == 0, result.output
     seen: list[Any] = result_of(result)
     unchanged, more, same, found, other = seen

@@ -82,9 +82,8 @@ def test_killed(rig: Rig, way: str, kind: str, node: str, code: int, cause: str)
     assert f"code {code}\n" in job.wait(20).output, job.output
     assert time.monotonic() - killed < SOON_S + 2, "Slurm itself needs a moment to end the job"
     said = causes(job.output[len(before) :])
-    if (
-        way == "srun"
-    ):  # each node writes to srun for itself: what another's process says of it may come before the cause
+    # Each node writes to srun for itself: what another's process says of the cause may come before it.
+    if way == "srun":
         said[0] = re.sub(r"^process \d leaves: (?!node node0\d: its supervisor)", "", said[0])
     assert re.match(cause, said[0]), job.output
     if way == "run":

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from case_files import case_id, read_cases
+from slurm_task import TASK
 
 import eray
 from eray import cluster_util
@@ -26,18 +27,6 @@ from eray.cluster_util import (
 )
 from eray.errors import DevicePlanError, ErayError, JaxInterfaceError, SlurmMissingError
 
-TASK = {
-    "SLURM_JOB_ID": "7",
-    "SLURM_STEP_ID": "0",
-    "SLURM_STEP_NODELIST": "node[01-02]",
-    "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
-    "SLURM_PROCID": "3",
-    "SLURM_NODEID": "1",
-    "SLURM_LOCALID": "1",
-    "SLURM_GTIDS": "2,3",
-    "SLURM_GPUS_ON_NODE": "4",
-    "CUDA_VISIBLE_DEVICES": "0,1,2,3",
-}
 LAPTOP: dict[str, str] = {}
 WITH_COORDINATOR = [case for case in read_cases("env_cases.jsonl") if "coordinator_host" in case["expected"]]
 BATCH = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[01-02]", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
