@@ -82,7 +82,7 @@ class Connection:
             ClusterLostError: the coordinator does not answer.
         """
         self._require_open()
-        return self._client.topology()
+        return self._client.topology_of(self._preemption.reason)
 
     def barrier(self, name: str, timeout_s: float = 300.0) -> None:
         """Wait until every process of the world has come to the barrier ``name``; it may be used again.

@@ -179,7 +179,12 @@ def start_by_jax(site: Site, environ: MutableMapping[str, str]) -> bool:
     method = cluster_env.detected()
     if method is not None:
         JaxStart(environ).load()
-        runtime.initialize_alone(method=method, timeout_s=site.settings.join_timeout_s, environ=environ)
+        runtime.initialize_alone(
+            method=method,
+            timeout_s=site.settings.join_timeout_s,
+            environ=environ,
+            proxies_off={"grpc_proxy": ""},  # for any host: the address is JAX's to find (FACTS J8)
+        )
         return True
     if site.slurm.mode is Mode.FOREIGN_LAUNCHER:
         raise foreign_error(site.slurm)

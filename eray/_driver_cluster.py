@@ -108,7 +108,7 @@ def _shaped(spec: NodeSpec, options: Mapping[str, Any]) -> tuple[NodeSpec, dict[
 
 
 def _whole(argument: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value % 1:
         raise UsageError(f"{argument}={value!r} must be a whole number, 0 or more")
     return int(value)
 

@@ -6,7 +6,7 @@ ClusterLostError.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eray._core.missing import name_missing
 from eray._core.timing import Deadline, poll_s
@@ -15,6 +15,9 @@ from eray._ray.asking import Answer
 from eray._ray.asking import find_coordinator as find_coordinator
 from eray._ray.cluster_client import ANSWER_S, ClusterClient
 from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError, error_of
+
+if TYPE_CHECKING:
+    from eray._core.topology import Topology
 
 FOLLOW_S, FOLLOW_ANSWER_S = 30.0, 60.0
 """A follower is in no hurry: that its answer is late is no reason to end a process."""
@@ -179,6 +182,17 @@ class CoordinatorClient(ClusterClient):
         if answer["given_up"]:
             raise JoinTimeoutError(world, _missing(answer), timeout_s, "tell its step")
         return SavePoint(answer["after"]) if answer["saves"] else None
+
+    def topology_of(self, warned: str | None) -> "Topology":
+        """Return the cluster, never without the preemption of which this process was ``warned``.
+
+        Its node may have told it before the coordinator heard.
+        """
+        found = self.topology()
+        if warned is None or found.preemption is not None:
+            return found
+        self.warn(warned)
+        return self.topology()
 
     def follow(self, world: str, generation: int, process_index: int, *, warned: bool) -> str | None:
         """Return why the job is about to end as soon as that is known, None when there is nothing new for a while.

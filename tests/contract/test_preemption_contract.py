@@ -52,6 +52,14 @@ def test_warning_holds_for_later_worlds_and_after_the_actors_death(make_actor, t
     assert actor.client.topology().preemption.at == at
 
 
+def test_process_that_was_warned_before_the_coordinator_sees_it_in_the_topology(make_actor):
+    client = make_actor().client
+    assert client.topology_of(None).preemption is None
+    assert client.topology_of("SIGUSR1 at node01").preemption.reason == "SIGUSR1 at node01"
+    assert client.topology_of("SIGUSR2 at node02").preemption.reason == "SIGUSR1 at node01"
+    assert client.topology_of(None).preemption.reason == "SIGUSR1 at node01"
+
+
 def test_warning_without_a_reason_is_refused(client):
     with pytest.raises(UsageError):
         client.warn("")

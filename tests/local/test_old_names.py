@@ -1,5 +1,7 @@
 """eFormer's calls on a laptop, and what JAX makes of eray's class."""
 
+import json
+import socket
 from typing import Any
 
 import pytest
@@ -55,6 +57,55 @@ def test_old_order_of_calls_is_one_process_with_a_ray_of_its_own(laptop: Laptop)
     assert result_of(result) == [1, "eray-executor", True]
     assert "no cluster is around; this runs as one process" in result.stderr
     assert "auto_ray_cluster() was called before; this call is ignored" in result.stderr
+
+
+GIVEN = """
+import json, sys
+from eray.cluster_util import DistributedConfig
+DistributedConfig(**json.loads(sys.argv[1])).initialize()
+DistributedConfig().initialize()
+import jax
+print("result: " + json.dumps([jax.process_index(), jax.process_count(), len(jax.devices())]))
+"""
+
+
+@pytest.mark.parametrize("way", ["address", "Open MPI"])
+def test_two_processes_that_neither_slurm_nor_eray_started(laptop: Laptop, way: str) -> None:
+    proxies = dict.fromkeys(["http_proxy", "https_proxy"], "http://127.0.0.1:9")  # bug-028, FACTS J8
+    port, runs = port_of_jax_s_range(), []
+    for index in (1, 0):
+        config: dict[str, Any] = {}
+        env = proxies | {"OMPI_MCA_orte_hnp_uri": f"{(port - 61440) * 4096}.0;tcp://127.0.0.1:9"}
+        env |= {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": str(index), "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
+        if way == "address":
+            config = {"coordinator_address": f"127.0.0.1:{port}", "num_processes": 2, "process_id": index}
+            env = proxies
+        runs.append(laptop.python("-c", GIVEN, json.dumps(config), **env))
+    for index, run in zip((1, 0), runs, strict=True):
+        result = run.wait(60)
+        assert result.returncode == 0, result.output
+        assert result_of(result) == [index, 2, 2]
+        assert "jax.distributed is initialized already" in result.stderr
+
+
+def test_port_that_is_in_use_is_named_before_jax_meets_it(laptop: Laptop) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # bug-033: JAX dies of it, FACTS J1
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        config = {"coordinator_address": address, "num_processes": 1, "process_id": 0}
+        result = laptop.python("-c", GIVEN, json.dumps(config)).wait(60)
+    assert result.returncode == 2, result.output
+    assert f"coordinator_address={address!r}: port {address.rpartition(':')[2]} of this node is in use" in result.stderr
+
+
+def port_of_jax_s_range() -> int:
+    """Return a port that is free now, of those that JAX makes from the id of an Open MPI job."""
+    for port in range(61440, 65536):
+        try:
+            socket.create_server(("0.0.0.0", port)).close()
+        except OSError:
+            continue
+        return port
+    raise AssertionError("no port from 61440 to 65535 is free")
 
 
 def test_ray_init_s_sizes_are_the_local_ray_s(laptop: Laptop) -> None:

@@ -16,14 +16,16 @@ def run_old(rig: Rig, options: list[str], *calls: str) -> list[dict[str, Any]]:
     """Return what each process printed, by its index in JAX; all of them are in one Ray, and nothing is left."""
     result = rig.srun([*options, "python", OLD, *calls]).check()
     expect_nothing_left(rig)
+    if calls[-1] == "leave":
+        assert result.stdout.count("left: this process has left its world; a new one needs a new process\n") == 4
     found: list[dict[str, Any]] = [json.loads(text) for text in re.findall(r"^old (\{.*\})$", result.stdout, re.M)]
     found.sort(key=lambda each: tuple(each["jax"]))
     assert len({each["gcs"] for each in found}) == 1, result.output
     return found
 
 
-@pytest.mark.parametrize("calls", [("jax", "ray"), ("ray", "jax")], ids=" then ".join)
-def test_two_nodes_with_two_tasks_each(rig: Rig, calls: tuple[str, str]) -> None:
+@pytest.mark.parametrize("calls", [("jax", "ray"), ("ray", "jax", "leave")], ids=" then ".join)
+def test_two_nodes_with_two_tasks_each(rig: Rig, calls: tuple[str, ...]) -> None:
     found = run_old(rig, ["-N2", "--ntasks-per-node=2"], *calls)
     assert [each["host"] for each in found] == ["node01", "node01", "node02", "node02"]
     for index, each in enumerate(found):

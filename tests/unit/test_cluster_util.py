@@ -162,7 +162,7 @@ def test_arbitrary_distribution_asks_the_host_file(set_environ: Any, tmp_path: P
         ({}, [2, 3]),
         ({"CUDA_VISIBLE_DEVICES": "4,5,6,7"}, [2, 3]),  # ordinals, not cards: FACTS J2, bug-005
         ({"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c,GPU-d"}, [2, 3]),
-        ({"CUDA_VISIBLE_DEVICES": "2", "SLURM_GPUS_ON_NODE": "2"}, [0]),  # each task has its own
+        ({"CUDA_VISIBLE_DEVICES": "2", "SLURM_GPUS_ON_NODE": "2"}, [0]),  # each task has its own, by a wrapper: bug-010
         ({"CUDA_VISIBLE_DEVICES": "NoDevFiles", "SLURM_GPUS_ON_NODE": None}, None),  # bug-001
         ({"CUDA_VISIBLE_DEVICES": None, "SLURM_GPUS_ON_NODE": None}, None),
         ({"SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_LOCALID": "0", "SLURM_PROCID": "1"}, [0, 1, 2, 3]),  # bug-007
@@ -216,6 +216,13 @@ def test_any_ray_of_the_machine_is_never_taken(set_environ: Any) -> None:
         auto_ray_cluster("au" + "to")
     with pytest.raises(ValueError, match=r"address='ray://head:10001' is for Ray's client"):
         auto_ray_cluster("ray://head:10001")
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1.5, -1, "two", True], ids=str)
+def test_size_of_ray_that_is_none_is_a_value_error(set_environ: Any, value: Any) -> None:
+    set_environ(LAPTOP)
+    with pytest.raises(ValueError, match=f"num_cpus={value!r} must be a whole number"):
+        auto_ray_cluster(num_cpus=value)
 
 
 def test_cpu_count(set_environ: Any) -> None:

@@ -1,17 +1,21 @@
 """A program of eFormer's users, of which one import is changed; it prints as JSON what each process has after it.
 
-Arguments: the calls in order, ``jax`` and ``ray``, and ``ray:NAMESPACE`` for one with arguments of its own.
+Arguments: the calls in order, ``jax`` and ``ray``, and ``ray:NAMESPACE`` for one with arguments of its own. A last
+``leave`` leaves the world before the end and tries to join again.
 """
 
 import json
 import socket
 import sys
 
+from eray._connect import current_connection
 from eray.cluster_util import DistributedConfig, RayClusterConfig, auto_ray_cluster
 
 
 def main() -> None:
     for call in sys.argv[1:]:
+        if call == "leave":
+            break
         if call == "jax":
             DistributedConfig().initialize()
         elif call == "ray":
@@ -47,6 +51,14 @@ def main() -> None:
         "task": ray.get(hello.remote()),
     }
     print(f"old {json.dumps(about)}", flush=True)
+    if sys.argv[-1] == "leave":
+        connection = current_connection()
+        assert connection is not None
+        connection.close()
+        try:
+            DistributedConfig().initialize()
+        except RuntimeError as error:
+            print(f"left: {error}", flush=True)
 
 
 if __name__ == "__main__":
