@@ -28,6 +28,7 @@ WIRING = {
     "_driver_cluster",
     "_own_cluster",
     "_auto_ray",
+    "_look",
     "_distributed",
     "_beside",
 }  # between the doors and the rooms
@@ -35,6 +36,7 @@ MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "errors": set(),
     "_settings": {"errors"},
     "_core": {"_settings", "errors"},
+    "_show": CORE | {"_slurm"},
     "_io": CORE,
     "_slurm": CORE,
     "_ray": CORE | {"_io"},
@@ -44,11 +46,11 @@ MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "_connection": CORE | {"_io", "_preemption"} | VENDORS,
     **{wire: CORE | {"_io", "_connection", "_preemption", "_watch"} | VENDORS | WIRING for wire in WIRING},
     **{door: CORE | {"_io", "_connection"} | VENDORS | WIRING | DOORS for door in DOORS},
-    "_cli": CORE | {"_io", "_connection", "__init__"} | VENDORS | WIRING | DOORS,
+    "_cli": CORE | {"_io", "_connection", "_show", "__init__"} | VENDORS | WIRING | DOORS,
     "__init__": CORE | {"_io", "_connection"} | VENDORS | DOORS,
     "__main__": {"_cli"},
 }
-PURE = {"_core", "_slurm"}
+PURE = {"_core", "_slurm", "_show"}
 IMPURE = {"os", "time", "socket", "subprocess", "logging", "ray", "jax", "asyncio"}
 HOME = {"ray": "_ray", "jax": "_jax", "jaxlib": "_jax"}
 READ_THE_ENVIRONMENT = DOORS | {"_cli"}

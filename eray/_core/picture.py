@@ -1,0 +1,116 @@
+"""What people are shown of one cluster, while it runs and afterwards: nodes, worlds, what each did when, how it ended.
+
+The head's supervisor draws it from what it knows itself and from the coordinator. Everything that shows something
+(``eray status``, ``report``, ``timeline``) reads it, and nothing else.
+"""
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from eray._core.topology import API_VERSION, Model, Topology
+
+SPANS = (
+    "environment",
+    "lock",
+    "supervisor",
+    "roll-call",
+    "gcs",
+    "raylet",
+    "coordinator",
+    "attach",
+    "import jax",
+    "join",
+    "port",
+    "publish",
+    "address",
+    "dial",
+    "initialise",
+    "check",
+    "all running",
+    "stop",
+)
+"""What a node's supervisor or a process spends its start on, in the usual order (docs/timeline.md)."""
+
+
+class NodeView(Model):
+    """One node as the head sees it.
+
+    Attributes:
+        state: ``awaited`` before it reports; ``reported`` while its Ray starts; ``ready``; ``lost``.
+        since: unix time of that, None before the first.
+        reason: why it is lost.
+    """
+
+    node_rank: int = Field(ge=0)
+    name: str
+    state: Literal["awaited", "reported", "ready", "lost"] = "awaited"
+    since: float | None = None
+    reason: str = ""
+
+
+class Span(Model):
+    """What was done from ``begin`` to ``end``: unix seconds on the head's clock, ``end`` None while it lasts."""
+
+    name: str
+    begin: float
+    end: float | None = None
+
+    @model_validator(mode="after")
+    def _ends_after_its_begin(self) -> Self:
+        if self.end is not None and self.end < self.begin:
+            raise ValueError(f"{self.name} ends before it begins")
+        return self
+
+
+class Track(Model):
+    """What a node's supervisor did, or one process of a world where ``process_index`` is not None."""
+
+    node: str
+    node_rank: int | None = None
+    world: str | None = None
+    generation: int | None = None
+    process_index: int | None = None
+    spans: tuple[Span, ...] = ()
+
+
+class Ending(Model):
+    """How the cluster ended: the exit code that counts, and the first cause where that was a failure."""
+
+    at: float
+    code: int
+    cause: str | None = None
+
+
+class Picture(Model):
+    """One cluster at the unix time ``taken_at``.
+
+    Attributes:
+        phase: ``starting`` until every node is ready for the first time, then ``up``; ``ended``.
+        purpose: ``run``, ``up`` or ``tasks``: what started it.
+        topology: the coordinator's; None before there is one.
+        environment: the variables that decided, without secrets, as the head saw them.
+        remarks: what the head said to people, oldest first: (unix time, text).
+    """
+
+    api_version: int = API_VERSION
+    taken_at: float
+    began_at: float
+    phase: Literal["starting", "up", "ended"]
+    key: str
+    job: str | None = None
+    restart: int = 0
+    cluster: str = ""
+    purpose: str = "run"
+    head: str
+    nodes: tuple[NodeView, ...] = ()
+    topology: Topology | None = None
+    tracks: tuple[Track, ...] = ()
+    ending: Ending | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    environment: dict[str, str] = Field(default_factory=dict)
+    remarks: tuple[tuple[float, str], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        return self.model_dump(mode="json")
