@@ -77,18 +77,19 @@ def step_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeS
 def local_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeSpec:
     """Return the spec of a cluster of this machine alone. Its name and token are new each time: nothing is shared."""
     name = socket.gethostname()
+    key = f"{naming.LOCAL}-{secrets.token_hex(LOCAL_KEY_BYTES)}"
     return _spec(
         site,
         purpose=purpose,
         cluster="",
-        key=f"local-{secrets.token_hex(LOCAL_KEY_BYTES)}",
+        key=key,
         restart=0,
         job=None,
         node_rank=0,
         nodes=(name,),
         head_hosts=(name,),
         alias=None,
-        ports=(),
+        ports=naming.candidate_ports("", key, 0, site.settings.port_range),
         token=secrets.token_hex(32),
         fingerprint="",
         world=world,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from eray._bringup import Site
 from eray._core import naming
-from eray._core.access import Access, derive_token, the_only_one
+from eray._core.access import Access, Life, derive_token, the_only_one
 from eray._core.nodespec import NODE_FILE
 from eray._io import files, net, process
 from eray._io.patience import answers
@@ -89,7 +89,7 @@ def require_alive(access: Access, address: str) -> None:
         )
 
 
-def token_of(site: Site, access: Access) -> str | None:
+def token_of(site: Site, access: Life) -> str | None:
     """Return the token of a cluster, None where it asks for none: read on its nodes, derived elsewhere.
 
     Raises:
@@ -154,7 +154,7 @@ def _read(jobs: str, name: str) -> dict[str, Access]:
     for directory in sorted(os.listdir(jobs)) if os.path.isdir(jobs) else []:
         if name not in (directory, naming.job_of_directory(directory)):
             continue
-        path = os.path.join(jobs, directory, naming.cluster_file(""))
+        path = os.path.join(jobs, directory, naming.job_file("cluster", ""))
         about = files.read_json(path)
         access = Access.from_json(about) if about is not None else None
         if access is not None:

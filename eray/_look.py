@@ -1,25 +1,192 @@
 """Look at a cluster from anywhere: from its nodes, the batch script, the login node, while it runs or afterwards."""
 
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
 from eray._bringup import Site
+from eray._clusters import PATIENCE_S, token_of
+from eray._core import naming
+from eray._core.access import Door
+from eray._core.nodespec import BEACON_FILE, LOOK
 from eray._core.picture import Picture
-from eray.errors import RayAttachError
+from eray._io import beacon, files, process
+from eray._io.channel import Channel
+from eray._io.patience import answers
+from eray.errors import BeaconError, ChannelClosed, DirectoryError, ErayError, RayAttachError, UsageError
+
+DIAL_S = 2.0
+ANSWER_S = 20.0
 
 
 class Window:
-    """An open view of one cluster; ``picture()`` draws it anew."""
+    """An open view of one cluster; ``picture()`` draws it anew, and how it ended once it has."""
 
     def __init__(self, site: Site, wanted: str | None = None) -> None:
-        """Find the cluster of the job ``wanted``, of the job around, or the one of this machine.
+        """Find the cluster of the job ``wanted``; of the job around where that is None; else the one of this machine.
+
+        ``wanted`` may also be a step of a job (``42.0``) or a cluster of this machine (``local-1a2b3c4d``).
 
         Raises:
-            RayAttachError: there is none.
+            RayAttachError: there is none, and none that ended.
             UsageError: there are several.
+            SecretError: its token is not to be had here.
+            DirectoryError: the home does not answer, and there is none on this machine.
         """
-        raise RayAttachError(site.node, "not yet", "later")
+        self._site, self._wanted = site, wanted
+        self._runner = asyncio.Runner()
+        self._channel: Channel | None = None
+        self._first: Picture | None = self._find()
 
     def picture(self) -> Picture:
-        """Return the cluster as it is now, or how it was at its end."""
-        raise NotImplementedError
+        """Return the cluster as it is now, or how it was at its end.
+
+        Raises:
+            ErayError: as when it was opened: it is gone without a trace, for one.
+        """
+        found, self._first = self._first, None
+        if found is not None:
+            return found
+        try:
+            return self._ask() if self._channel is not None else self._find()
+        except ChannelClosed:
+            self._channel = None
+            return self._find()
 
     def close(self) -> None:
         """Hang up."""
+        if self._channel is not None:
+            self._runner.run(self._channel.close())
+        self._runner.close()
+
+    def _find(self) -> Picture:
+        job = self._site.slurm.job
+        name = self._wanted or (job.id if job is not None else None)
+        doors = [door for door in self._living() if _fits(door.key, name)]
+        if name is None and len({door.key for door in doors}) > 1:
+            keys = ", ".join(sorted(door.key for door in doors))
+            raise UsageError(f"several clusters run on this machine: {keys}; choose one with `--job`")
+        kept: list[Mapping[str, Any]] = []
+        silent: DirectoryError | None = None
+        try:
+            published, kept = self._kept(name)
+            doors += [door for door in published if door.key not in {each.key for each in doors}]
+        except DirectoryError as exc:
+            silent = exc
+        problem: ErayError | None = None
+        for door in sorted(doors, key=lambda door: (door.key != name, -door.restart)):
+            try:
+                self._channel = self._runner.run(self._dial(door))
+                return self._ask()
+            except (ErayError, ChannelClosed) as exc:
+                problem = problem or exc
+        if kept:
+            return _read(max(kept, key=lambda about: (about.get("key") == name, about["taken_at"])))
+        if problem is None:
+            problem = silent or self._none(name)
+        raise problem
+
+    def _living(self) -> Iterator[Door]:
+        """Yield the clusters of this user's that have a living supervisor on this machine."""
+        parent = naming.user_directory(self._site.settings.tmpdir, os.getuid())
+        if not os.path.lexists(parent):
+            return
+        files.check_private(parent)
+        for name in sorted(os.listdir(parent)):
+            about = files.read_json(os.path.join(parent, name, BEACON_FILE))
+            if about is not None and process.is_alive(int(about["pid"]), about["started"]):
+                door = Door.from_json(about)
+                if door is not None:
+                    yield door
+
+    def _kept(self, name: str | None) -> tuple[list[Door], list[Mapping[str, Any]]]:
+        """Return the doors and the last pictures that the home has of a job, or of this machine's last cluster."""
+        jobs = os.path.join(os.path.abspath(os.path.expanduser(self._site.settings.state_dir)), "jobs")
+        answered = answers({jobs: lambda: list(_files_of(jobs, name))}, PATIENCE_S)
+        if jobs not in answered:
+            remedy = "see whether its file server is up, or run this on a node of the job"
+            raise DirectoryError(jobs, f"does not answer for {PATIENCE_S:g} s", remedy)
+        doors, pictures = [], []
+        for kind, about in answered[jobs]:
+            if kind == "picture":
+                pictures.append(about)
+            elif (door := Door.from_json(about)) is not None:
+                doors.append(door)
+        return doors, pictures
+
+    async def _dial(self, door: Door) -> Channel:
+        token = token_of(self._site, door)
+        if token is None:
+            token = naming.cluster_token(b"", door.cluster, door.key, door.restart)
+        hosts = door.hosts if door.job is not None else ("127.0.0.1",)
+        return await beacon.dial(
+            hosts,
+            door.ports,
+            token=token,
+            fingerprint=door.fingerprint,
+            key=door.key,
+            node=self._site.node,
+            deadline_s=DIAL_S,
+            progress=lambda text: None,
+        )
+
+    def _ask(self) -> Picture:
+        return self._runner.run(_asked(self._channel))
+
+    def _none(self, name: str | None) -> RayAttachError:
+        here = ", ".join(door.key for door in self._living())
+        others = f"; on this machine runs {here}" if here else ""
+        if name is None:
+            found = "no cluster of yours runs on this machine, and none has ended on it"
+            return RayAttachError(
+                self._site.node, found, "start one by `eray run` or `eray up`, or name a job: `--job`"
+            )
+        return RayAttachError(
+            self._site.node,
+            f"no cluster of job {name} on this machine, and nothing of it in {self._site.settings.state_dir}{others}",
+            "it comes with the first `eray run`, `eray up` or `eray.connect()` in the job; where its nodes have a home "
+            "of their own, run this on the first of them",
+        )
+
+
+async def _asked(channel: Channel | None) -> Picture:
+    assert channel is not None
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            await channel.send({"type": LOOK})
+            return _read((await channel.receive_large())["picture"])
+    except TimeoutError:
+        raise BeaconError(
+            channel.peer, f"the head does not answer within {ANSWER_S:g} s", "see whether its node is overloaded"
+        ) from None
+
+
+def _read(about: Mapping[str, Any]) -> Picture:
+    try:
+        return Picture.model_validate(about)
+    except ValidationError as exc:
+        raise UsageError(f"this picture of a cluster is not one that eray reads: {exc}") from None
+
+
+def _fits(key: str, name: str | None) -> bool:
+    if name is None:
+        return naming.is_local(key)
+    return key == name or key.partition(".")[0] == name
+
+
+def _files_of(jobs: str, name: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    job = None if name is None else name.partition(".")[0]
+    for directory in sorted(os.listdir(jobs)) if os.path.isdir(jobs) else []:
+        is_local = directory == naming.LOCAL
+        if not (is_local if job is None else job in (directory, naming.job_of_directory(directory)) or is_local):
+            continue
+        for entry in sorted(os.listdir(os.path.join(jobs, directory))):
+            kind = entry.partition(".")[0]
+            if kind not in ("beacon", "picture") or not entry.endswith(".json"):
+                continue
+            about = files.read_json(os.path.join(jobs, directory, entry))
+            if about is not None and _fits(str(about.get("key")), name):
+                yield kind, about

@@ -1,21 +1,19 @@
 """How one cluster is reached: what its nodes write down, and how its token follows from a secret."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Self, get_origin
 
 from eray._core import naming
 from eray.errors import UsageError
 
 
-@dataclass(frozen=True)
-class Access:
+@dataclass(frozen=True, kw_only=True)
+class Life:
     """One life of one cluster. ``key`` names it, ``job`` is its Slurm job, None on a machine of its own.
 
-    ``node`` is its head. ``dashboard`` (host and port) takes Ray Jobs; None where it does not run. ``token_path`` leads
-    to the token on the cluster's own nodes; elsewhere it is derived, and ``fingerprint`` tells from which secret.
-    ``session`` is Ray's name of this life. ``at_head`` says that this machine is the head, ``stays`` that it is one of
-    `eray up`, not a program's own.
+    ``node`` is its head, and ``at_head`` says that this machine is. ``token_path`` leads to the token on the cluster's
+    own nodes; elsewhere it is derived, and ``fingerprint`` tells from which secret.
     """
 
     key: str
@@ -23,34 +21,51 @@ class Access:
     cluster: str
     restart: int
     node: str
-    gcs_address: str
-    dashboard: str | None
     auth: str
     fingerprint: str = ""
     token_path: str | None = None
-    session: str | None = None
     at_head: bool = False
-    stays: bool = True
 
     @classmethod
     def from_json(cls, about: Mapping[str, Any]) -> Self | None:
-        """Read ``node.json`` or ``cluster.json``; None where that is not what an eray of this version wrote."""
-        texts = ("key", "cluster", "node", "gcs_address", "auth")
-        optional = ("job", "dashboard", "token_path", "session")
-        if not all(isinstance(about.get(name), str) for name in texts) or not isinstance(about.get("restart"), int):
-            return None
-        if not all(isinstance(about.get(name, ""), str | None) for name in optional):
-            return None
-        known: dict[str, Any] = {name: about.get(name) for name in (*texts, *optional, "restart")}
-        known |= {"at_head": about.get("at_head") is True, "stays": about.get("stays") is not False}
-        return cls(**known, fingerprint=str(about.get("fingerprint", "")))
+        """Read what a supervisor wrote down; None where that is not what an eray of this version wrote."""
+        known: dict[str, Any] = {}
+        for each in fields(cls):
+            value = about.get(each.name, None if each.default is MISSING else each.default)
+            kind: Any = list | tuple if get_origin(each.type) is tuple else each.type
+            if not isinstance(value, kind):
+                return None
+            known[each.name] = tuple(value) if isinstance(value, list) else value
+        return cls(**known)
 
     def __str__(self) -> str:
         """Name the cluster for people."""
         return f"the cluster of job {self.key}" if self.job is not None else f"the cluster {self.key}"
 
 
-def derive_token(access: Access, given: str | None, kept: bytes | None) -> str | None:
+@dataclass(frozen=True, kw_only=True)
+class Access(Life):
+    """How its Ray is reached.
+
+    ``dashboard`` (host and port) takes Ray Jobs; None where it does not run. ``session`` is Ray's name of this life.
+    ``stays`` says that it is one of `eray up`, not a program's own.
+    """
+
+    gcs_address: str
+    dashboard: str | None
+    session: str | None = None
+    stays: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door(Life):
+    """Where its head's beacon listens: on the first free one of ``ports`` of one of ``hosts``."""
+
+    hosts: tuple[str, ...]
+    ports: tuple[int, ...]
+
+
+def derive_token(access: Life, given: str | None, kept: bytes | None) -> str | None:
     """Return the cluster's token, None where it follows from neither secret.
 
     Args:

@@ -9,6 +9,7 @@ from eray.errors import DirectoryError
 NAMESPACE = "eray"
 COORDINATOR_NAME = "eray-coordinator"
 PORT_COUNT = 8
+LOCAL = "local"  # instead of a job, for clusters of one machine alone
 MAX_RAY_TEMP_BYTES = 36  # Ray's sockets below it must fit AF_UNIX's 107 bytes; measured with Ray 2.60
 
 
@@ -96,10 +97,18 @@ def job_directory(state_dir: str, cluster: str, job: str) -> str:
     return f"{state_dir.rstrip('/')}/jobs/{_safe(name)}"
 
 
-def cluster_file(key: str) -> str:
-    """Return the file in the job directory that tells how a cluster is reached: the job's own, or one of its steps'."""
+def job_file(kind: str, key: str) -> str:
+    """Return a file in the job directory, of the job's own cluster or of one of its steps'.
+
+    ``cluster`` tells how its Ray is reached, ``beacon`` how its head is, and ``picture`` how it ended.
+    """
     step = key.partition(".")[2]
-    return f"cluster.{_safe(step)}.json" if step else "cluster.json"
+    return f"{kind}.{_safe(step)}.json" if step else f"{kind}.json"
+
+
+def is_local(key: str) -> bool:
+    """Tell whether this is the key of a cluster of one machine alone."""
+    return key.startswith(f"{LOCAL}-")
 
 
 def job_of_directory(name: str) -> str | None:

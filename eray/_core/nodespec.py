@@ -111,6 +111,8 @@ class NodeSpec:
 SOCKET_NAME = "sock"
 TOKEN_NAME = "token"
 NODE_FILE = "node.json"
+BEACON_FILE = "beacon.json"
+LOOK = "look"  # what somebody who only looks says to the beacon
 LOG_NAME = "eray.log"
 
 

@@ -1,6 +1,7 @@
 """Carry sealed messages between two nodes that have proved themselves to each other."""
 
 import asyncio
+import json
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ from eray.errors import ChannelClosed
 
 SEND_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 1.0
+PART_CHARACTERS = 400_000  # ASCII, which a second escaping makes twice as long at most: they fit a frame
 
 
 async def read_frame(reader: asyncio.StreamReader, limit: int) -> bytes:
@@ -68,6 +70,23 @@ class Channel:
             raise self._end(f"it took no data for {SEND_TIMEOUT_S:g} s") from exc
         except OSError as exc:
             raise self._end(f"sending failed ({exc.strerror or exc})") from exc
+
+    async def send_large(self, message: Mapping[str, Any]) -> None:
+        """Send one message of any size in parts, which ``receive_large`` puts together; raises as ``send``."""
+        text = json.dumps(message)
+        for begin in range(0, len(text), PART_CHARACTERS):
+            end = begin + PART_CHARACTERS
+            await self.send({"part": text[begin:end], "more": end < len(text)})
+
+    async def receive_large(self) -> dict[str, Any]:
+        """Wait for a message that was sent in parts; raises as ``receive``."""
+        parts, more = [], True
+        while more:
+            message = await self.receive()
+            parts.append(str(message["part"]))
+            more = bool(message["more"])
+        whole: dict[str, Any] = json.loads("".join(parts))
+        return whole
 
     async def receive(self) -> dict[str, Any]:
         """Wait for the next message, without a deadline of its own; one task at a time. It may be cancelled.

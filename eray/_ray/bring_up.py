@@ -8,6 +8,7 @@ from typing import Any
 
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
+from eray._io import clock
 from eray._io.threads import in_daemon_thread
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
@@ -19,7 +20,10 @@ HOME_S = 3.0
 
 
 class BringUp:
-    """Starts Ray on each node as early as it can start; ``ready`` are the nodes whose processes may attach."""
+    """Starts Ray on each node as early as it can start.
+
+    ``ready`` tells since when (monotonic) a node's processes may attach.
+    """
 
     def __init__(
         self,
@@ -33,7 +37,7 @@ class BringUp:
         self._gcs_address: str | None = None
         self._started: set[int] = set()
         self._up: dict[int, dict[str, Any]] = {}
-        self.ready: set[int] = set()
+        self.ready: dict[int, float] = {}
         self._told: set[int] = set()
         self.all_were_ready = False
         self.has_coordinator = asyncio.Event()
@@ -61,7 +65,7 @@ class BringUp:
         self._started.discard(rank)
         self._told.discard(rank)
         self._up.pop(rank, None)
-        self.ready.discard(rank)
+        self.ready.pop(rank, None)
 
     def gcs_is_up(self, address: str) -> None:
         """Take the address of GCS, and start the nodes that reported before it was there."""
@@ -80,7 +84,7 @@ class BringUp:
         if not self.has_coordinator.is_set():
             return
         for each in sorted(self._up.keys() - self.ready):
-            self.ready.add(each)
+            self.ready[each] = clock.monotonic()
             await in_daemon_thread(self._driver.add_node, self._up[each])
             access = {"gcs_address": self._gcs_address, "dashboard": self._driver.dashboard}
             self._nodes.send(each, {"type": "ready", **access, "node": self._up[each]})
@@ -99,7 +103,7 @@ class BringUp:
     async def _use_shared(self, rank: int, name: str) -> None:
         """Let a node of a step use the job's own cluster, whose supervisor is there already."""
         node = await in_daemon_thread(self._driver.shared_node, name)
-        self.ready.add(rank)
+        self.ready[rank] = clock.monotonic()
         self._nodes.send(rank, {"type": "ready", **(self._driver.shared or {}), "node": node})
         self.has_coordinator.set()
 

@@ -161,6 +161,26 @@ class HeadDriver:
                 ) from exc
         raise ClusterLostError(self._spec.node, "this process has left Ray", "see the first error above")
 
+    async def topology(self) -> Mapping[str, Any]:
+        """Return what the coordinator knows, as JSON types.
+
+        Raises:
+            ClusterLostError: it does not answer.
+        """
+        import ray
+        import ray.exceptions
+
+        client = self._client
+        if client is None or not ray.is_initialized():
+            raise ClusterLostError(self._spec.node, "this process has left Ray", "see the first error above")
+        try:
+            answer: Mapping[str, Any] = await client.handle.topology.remote()
+        except ray.exceptions.RayError as exc:
+            raise ClusterLostError(
+                self._spec.node, f"the coordinator does not answer ({type(exc).__name__})", "see the logs of Ray there"
+            ) from exc
+        return answer
+
     def publish(self, nodes: Sequence[Mapping[str, Any]]) -> None:
         """Tell Ray's job drivers, people and the login node how this cluster is reached."""
         import ray

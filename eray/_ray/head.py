@@ -23,6 +23,7 @@ from eray._ray.news import News
 from eray._ray.nodes import Nodes
 from eray._ray.notices import fault, say
 from eray._ray.supervisor import Message, Supervisor
+from eray._ray.view import View
 from eray.errors import ChannelClosed, ErayError, JoinError, error_of
 
 logger = logging.getLogger(__name__)
@@ -46,8 +47,10 @@ class Head:
             said=self.handle,
             lost=self._node_lost,
             spawn=self._spawn,
+            show=lambda channel: self._view.serve(channel),
         )
         self._bring_up = BringUp(spec, driver, self._nodes, self._spawn, self._node_came)
+        self._view = View(spec, supervisor.environ, self._nodes, self._bring_up, driver)
         self._news = News(self._bring_up.has_coordinator)
         self._alarm = Alarm(self._nodes, driver, self._news)
         self._served: dict[int, Message] = {}
@@ -72,7 +75,7 @@ class Head:
 
         ``listening`` is called when the other nodes, and this one's processes, may come.
         """
-        server = await self._nodes.listen() if len(self._spec.nodes) > 1 else None
+        server = await self._nodes.listen()
         listening()
         try:
             self._nodes.register(self._supervisor.report())
@@ -82,7 +85,9 @@ class Head:
             code = await self._failures.result
             if server is not None:
                 server.refuse()
+            await self._view.close(code, self._failures.outcome.cause)
             await self._take_down()
+            await self._view.kept()
         finally:
             await self._cancel_tasks()
             if server is not None:
@@ -141,11 +146,13 @@ class Head:
                 self._generations.start()
 
     def _node_came(self, rank: int) -> None:
+        self._view.came(rank)
         if self._generations is not None:
             self._generations.came(rank)
 
     def _node_lost(self, rank: int, name: str, reason: str) -> None:
         self._bring_up.forget(rank)
+        self._view.lost(rank, reason)
         if rank in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
             return
         self._failures.node_lost(rank, name, reason, self._processes_on(rank))

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from eray._core import naming
@@ -18,9 +19,45 @@ def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
     """Write the cluster's file, which only the user can read. The token is not in it: it follows from the secret."""
     try:
         directory = files.private_directory(_job_directory(spec), os.path.dirname(spec.state_dir))
-        files.write_private_json(os.path.join(directory, naming.cluster_file(spec.key)), about)
+        files.write_private_json(os.path.join(directory, naming.job_file("cluster", spec.key)), about)
     except DirectoryError as exc:
         say(f"the login node will not find this cluster: {exc}")
+
+
+def publish_beacon(spec: NodeSpec) -> None:
+    """Write where those who look from elsewhere find the head, before its Ray is up; the end leaves a picture there."""
+    about = {
+        "key": spec.key,
+        "job": spec.job,
+        "cluster": spec.cluster,
+        "restart": spec.restart,
+        "node": spec.node,
+        "auth": spec.auth,
+        "fingerprint": spec.fingerprint,
+        "hosts": spec.head_hosts,
+        "ports": spec.ports,
+    }
+    _write(spec, "beacon", about)
+
+
+def keep_picture(spec: NodeSpec, picture: Mapping[str, Any]) -> None:
+    """Keep how the cluster was at its end; of those of this machine alone only the last one."""
+    _write(spec, "picture", picture)
+    with suppress(OSError):
+        os.unlink(_path(spec, "beacon"))
+
+
+def _write(spec: NodeSpec, kind: str, about: Mapping[str, Any]) -> None:
+    path = _path(spec, kind)
+    with suppress(DirectoryError):  # `publish` says it, once
+        files.private_directory(os.path.dirname(path), os.path.dirname(spec.state_dir))
+        files.write_private_json(path, about)
+
+
+def _path(spec: NodeSpec, kind: str) -> str:
+    if spec.job is None:
+        return os.path.join(naming.job_directory(spec.state_dir, "", naming.LOCAL), naming.job_file(kind, ""))
+    return os.path.join(_job_directory(spec), naming.job_file(kind, spec.key))
 
 
 def keep_logs(spec: NodeSpec) -> str | None:

@@ -97,6 +97,7 @@ async def _take_part(
     spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], patience_s: float, *, led: bool
 ) -> int | None:
     await supervisor.listen()
+    home.announce_beacon(spec)
     watching = asyncio.create_task(home.watch_room(spec))
     code: int | None = EXIT_CLUSTER
     try:
@@ -146,9 +147,12 @@ async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], 
         head.finish(128 + number)
 
     signals = Signals(on_signal, supervisor.warn, supervisor.forward, warnings=spec.preemption_signals, led=led)
-    loading = asyncio.create_task(in_daemon_thread(driver.load))
+    beside = [asyncio.create_task(in_daemon_thread(driver.load))]
+    if spec.job is not None:
+        beside.append(asyncio.create_task(in_daemon_thread(job_home.publish_beacon, spec)))
     code = await head.run(listening)
-    loading.cancel()
+    for task in beside:
+        task.cancel()
     return code
 
 

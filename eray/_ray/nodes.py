@@ -1,17 +1,21 @@
 """The head's lines to the other nodes: who has reported, and what is said to them."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import logging
+from collections.abc import Awaitable, Callable, Container, Coroutine
 from typing import Any
 
-from eray._core.nodespec import NodeSpec
+from eray._core.nodespec import LOOK, NodeSpec
 from eray._core.rollcall import NodeReport, RollCall
 from eray._io import beacon, clock
 from eray._io.channel import Channel
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import ChannelClosed, ErayError, NodesMissingError
+from eray.errors import BeaconError, ChannelClosed, ErayError, NodesMissingError
+
+logger = logging.getLogger(__name__)
 
 Task = Coroutine[Any, Any, None]
+LOOPBACK = "127.0.0.1"
 
 
 class Nodes:
@@ -26,7 +30,9 @@ class Nodes:
         said: Callable[[int, Message], None],
         lost: Callable[[int, str, str], None],
         spawn: Callable[[Task], None],
+        show: Callable[[Channel], Awaitable[None]],
     ) -> None:
+        self._show = show
         self._spec, self._supervisor = spec, supervisor
         self._reported, self._said, self._lost, self._spawn = reported, said, lost, spawn
         self._channels: dict[int, Channel] = {}
@@ -37,11 +43,22 @@ class Nodes:
         """The ranks of the nodes that can be spoken to, the head's included."""
         return {0, *self._channels}
 
-    async def listen(self) -> beacon.BeaconServer:
-        """Open the beacon for the other nodes, and report for this one."""
+    async def listen(self) -> beacon.BeaconServer | None:
+        """Open the beacon for the other nodes, and for those who look.
+
+        Raises:
+            BeaconError: no port is free for the other nodes; where there are none, None is returned.
+        """
         spec = self._spec
         # On every address: the others dial what the head's name is to them, whatever ERAY_INTERFACE is for Ray.
-        return await beacon.listen("", spec.ports, **spec.credentials, handler=self._serve)
+        host = "" if spec.job is not None else LOOPBACK
+        try:
+            return await beacon.listen(host, spec.ports, **spec.credentials, handler=self._serve)
+        except BeaconError as exc:
+            if len(spec.nodes) > 1:
+                raise
+            logger.warning("`eray status` will not see this cluster: %s", exc)
+            return None
 
     def register(self, report: NodeReport) -> None:
         """Take a node's report."""
@@ -65,7 +82,7 @@ class Nodes:
         if (channel := self._channels.get(rank)) is not None:
             self._spawn(channel.close())
 
-    def overdue(self, ready: set[int]) -> NodesMissingError | None:
+    def overdue(self, ready: Container[int]) -> NodesMissingError | None:
         """Return the error that names the nodes that did not report, or else those whose Ray is not ready."""
         missing = self.roll.missing or tuple(n for rank, n in enumerate(self._spec.nodes) if rank not in ready)
         if not missing:
@@ -81,6 +98,9 @@ class Nodes:
 
     async def _serve(self, channel: Channel) -> None:
         first = await channel.receive()
+        if first.get("type") == LOOK:
+            await self._show(channel)
+            return
         if first.get("type") == "error":  # it cannot take part
             self._said(self._spec.nodes.index(first["node"]), first)
             return

@@ -2,14 +2,21 @@
 
 import logging
 import sys
+from collections import deque
 
+from eray._io import clock
 from eray.errors import ClusterLostError
 
 logger = logging.getLogger(__name__)
 
 
+SAID: deque[tuple[float, str]] = deque(maxlen=100)
+"""What this process said last, with the unix time."""
+
+
 def say(text: str) -> None:
     """Print one line for people on stderr."""
+    SAID.append((clock.unix(), text))
     print(f"eray: {text}", file=sys.stderr, flush=True)
 
 

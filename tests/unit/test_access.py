@@ -11,7 +11,17 @@ from eray._ray.commands import export_lines
 from eray.errors import UsageError
 
 HOME = b"h" * 32
-ACCESS = Access("42", "42", "rig", 1, "n1", "10.0.0.1:6", "10.0.0.1:8", "token", session="s")
+ACCESS = Access(
+    key="42",
+    job="42",
+    cluster="rig",
+    restart=1,
+    node="n1",
+    auth="token",
+    gcs_address="10.0.0.1:6",
+    dashboard="10.0.0.1:8",
+    session="s",
+)
 
 
 def started_with(secret: bytes) -> Access:

@@ -48,7 +48,7 @@ class Place:
         """Let a head have written a cluster into the home."""
         directory = self.state / "jobs" / (name or f"{access.cluster}-{access.job}")
         directory.mkdir(parents=True)
-        (directory / naming.cluster_file(access.key)).write_text(json.dumps(asdict(access)))
+        (directory / naming.job_file("cluster", access.key)).write_text(json.dumps(asdict(access)))
         return access
 
 

@@ -48,6 +48,7 @@ def test_beacon_is_found_by_the_heads_name_whatever_interface_was_chosen(interfa
             said=lambda rank, message: None,
             lost=lambda rank, name: None,
             spawn=lambda task: tasks.append(asyncio.ensure_future(task)),
+            show=lambda channel: asyncio.sleep(0),
         )
         server = await nodes.listen()
         try:

@@ -1,0 +1,164 @@
+"""Who looks finds the cluster that is meant: on this machine, by the home, or how it ended."""
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pictures import picture
+from test_access import HOME
+from test_clusters import JOB, Place
+from test_nodes import free_port
+
+from eray._core import naming
+from eray._core.access import Door
+from eray._core.nodespec import LOOK
+from eray._core.picture import Ending, Picture
+from eray._io import beacon, process
+from eray._io.channel import Channel
+from eray._look import Window
+from eray.errors import BeaconError, DirectoryError, RayAttachError, SecretError, UsageError
+
+TOKEN = "t" * 64
+NAMED = {"node": "n1", "auth": "token", "hosts": ("127.0.0.1",), "ports": (1,)}
+STEP = Door(key="42.0", job="42", cluster="rig", restart=0, **NAMED)
+LOCAL = Door(key="local-1a", job=None, cluster="", restart=0, **NAMED)
+Heads = Callable[..., Door]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def head() -> Iterator[Heads]:
+    """Let a head listen in a thread, and show pictures, in turn, to those who look."""
+    loop, servers = asyncio.new_event_loop(), []
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def start(door: Door, *pictures: Picture, token: str = TOKEN) -> Door:
+        async def show(channel: Channel) -> None:
+            for each in pictures:
+                assert (await channel.receive())["type"] == LOOK
+                await channel.send_large({"picture": each.to_json()})
+
+        door = replace(door, ports=(free_port(),))
+        about: dict[str, Any] = {"token": token, "fingerprint": door.fingerprint, "key": door.key, "handler": show}
+        listening = beacon.listen("127.0.0.1", door.ports, **about)
+        servers.append(asyncio.run_coroutine_threadsafe(listening, loop).result(5))
+        return door
+
+    yield start
+    for server in servers:
+        asyncio.run_coroutine_threadsafe(server.close(), loop).result(5)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(5)
+    loop.close()
+
+
+def runs(place: Place, door: Door) -> Path:
+    """Let a supervisor serve a cluster on this machine: this process."""
+    run_dir = Path(naming.run_directory(str(place.tmp), os.getuid(), door.key, door.restart))
+    run_dir.mkdir(parents=True)
+    run_dir.parent.chmod(0o700)
+    (run_dir / "token").write_text(TOKEN)
+    about = asdict(replace(door, token_path=str(run_dir / "token")))
+    about |= {"pid": os.getpid(), "started": process.start_time(os.getpid())}
+    (run_dir / "beacon.json").write_text(json.dumps(about))
+    return run_dir
+
+
+def keeps(place: Place, kind: str, about: Any, directory: str = "rig-42") -> None:
+    """Let a head have written into the home."""
+    where = place.state / "jobs" / directory
+    where.mkdir(parents=True, exist_ok=True)
+    key = about["key"] if isinstance(about, dict) else about.key
+    (where / naming.job_file(kind, key if directory != "local" else "")).write_text(
+        json.dumps(about if isinstance(about, dict) else asdict(about))
+    )
+
+
+def look(place: Place, wanted: str | None = None, **environ: str) -> Picture:
+    window = Window(place.site(**environ), wanted)
+    try:
+        return window.picture()
+    finally:
+        window.close()
+
+
+def test_cluster_of_this_machine_is_drawn_anew_each_time(place: Place, head: Heads) -> None:
+    starting, up = (picture(key="local-1a", job=None, phase=phase) for phase in ("starting", "up"))
+    run_dir = runs(place, head(LOCAL, starting, up))
+    window = Window(place.site())
+    assert [window.picture(), window.picture()] == [starting, up]
+    ended = picture(key="local-1a", job=None, phase="ended")
+    keeps(place, "picture", ended.to_json(), "local")
+    (run_dir / "beacon.json").unlink()
+    assert window.picture() == ended, "the head has hung up"
+    window.close()
+    for key in ("local-2b", "local-3c"):
+        runs(place, replace(LOCAL, key=key))
+    with pytest.raises(UsageError, match="local-2b, local-3c"):
+        look(place)
+
+
+def test_picture_of_a_large_cluster_comes_in_parts(place: Place, head: Heads) -> None:
+    large = picture(key="local-1a", job=None, node_count=500, per_node=8)
+    runs(place, head(LOCAL, large))
+    assert look(place) == large
+
+
+def test_job_of_another_machine_is_reached_by_what_its_head_wrote(place: Place, head: Heads) -> None:
+    door = replace(STEP, fingerprint=naming.secret_fingerprint(HOME))
+    (place.state / "secret").write_text(HOME.hex())
+    (place.state / "secret").chmod(0o600)
+    token = naming.cluster_token(HOME, door.cluster, door.key, door.restart)
+    shown = picture(key="42.0")
+    keeps(place, "beacon", head(door, shown, shown, shown, token=token))
+    assert look(place, "42") == look(place, "42.0") == look(place, **JOB) == shown
+    (place.state / "secret").write_text("ab" * 32)
+    with pytest.raises(SecretError, match="its token does not follow from it"):
+        look(place, "42")
+
+
+def test_jobs_own_cluster_comes_before_those_of_its_steps(place: Place, head: Heads) -> None:
+    own = picture(key="42")
+    runs(place, head(STEP, picture(key="42.0")))
+    runs(place, head(replace(STEP, key="42"), own))
+    assert look(place, "42") == own
+
+
+def test_ended_job_is_shown_as_it_was_and_a_dead_head_is_named(place: Place) -> None:
+    dead = replace(STEP, key="42", auth="disabled", ports=(free_port(),))
+    keeps(place, "beacon", dead)
+    with pytest.raises(BeaconError, match=r"no beacon of this cluster answered within 2 s \(127.0.0.1 port"):
+        look(place, "42")
+    ended = picture(key="42", phase="ended", ending=Ending(at=1.0, code=137, cause="process 1 died"))
+    keeps(place, "picture", ended.to_json())
+    (place.state / "jobs/rig-42/beacon.json").unlink()
+    assert look(place, "42") == look(place, **JOB) == ended
+
+
+def test_nothing_to_look_at_says_where_was_looked(place: Place) -> None:
+    with pytest.raises(RayAttachError, match=r"no cluster of yours runs on this machine.* `eray run` or `eray up`"):
+        look(place)
+    runs(place, LOCAL)
+    with pytest.raises(RayAttachError, match=r"no cluster of job 9 .*; on this machine runs local-1a; it comes with"):
+        look(place, "9")
+
+
+def test_picture_of_another_eray_and_a_home_of_others_are_refused(place: Place) -> None:
+    keeps(place, "picture", {"key": "42", "taken_at": 1.0})
+    with pytest.raises(UsageError, match="is not one that eray reads"):
+        look(place, "42")
+    parent = Path(naming.user_directory(str(place.tmp), os.getuid()))
+    parent.mkdir(mode=0o755)
+    with pytest.raises(DirectoryError):
+        look(place, "42")
