@@ -13,6 +13,7 @@ from eray._io import clock, net
 from eray._io.devices import read_hardware
 from eray._io.reading import text_of
 from eray._jax import cluster_env, runtime
+from eray._ray.noted import recorder
 from eray._ray.notices import say
 from eray._slurm import rendezvous
 from eray._slurm.environment import Mode
@@ -149,7 +150,7 @@ def start_by_address(
         )
     count, index = place
     share = own_share(site) if ordinals is None else None
-    JaxStart(environ).load()
+    JaxStart(environ, recorder("program")).load()
     if share is not None and share.rule == "none" and not environ.get("JAX_PLATFORMS"):
         runtime.use_cpu_only()  # what Slurm did not allot is a neighbour's
     deadline = Deadline.after(site.settings.join_timeout_s, now=clock.monotonic())
@@ -178,7 +179,7 @@ def start_by_jax(site: Site, environ: MutableMapping[str, str]) -> bool:
     """
     method = cluster_env.detected()
     if method is not None:
-        JaxStart(environ).load()
+        JaxStart(environ, recorder("program")).load()
         runtime.initialize_alone(
             method=method,
             timeout_s=site.settings.join_timeout_s,

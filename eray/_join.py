@@ -16,6 +16,7 @@ from eray._identity import Identity, identify
 from eray._io import clock
 from eray._io.link import Link
 from eray._preemption import Preemption
+from eray._ray.noted import recorder
 from eray._ray.notices import say
 from eray._reach import HEAD_FIRST_S, Access, await_word, foreign_access, open_link, reach
 from eray._start_jax import JaxStart, Start
@@ -49,6 +50,7 @@ class Join:
         self._who, self._index = "a process", 0
         self._owns_ray = True
         self._preemption = Preemption()
+        self._spans = recorder("program")
 
     def run(self, *, world: str | None, process_count: int | None, process_index: int | None) -> Connection:
         """Join, and return the connection; after an error nothing of it is left."""
@@ -56,9 +58,10 @@ class Join:
 
         attached = attach.current_address() is not None
         self._owns_ray = not attached
-        identity = identify(
-            self._site, world=world, process_count=process_count, process_index=process_index, attached=attached
-        )
+        with self._spans.during("environment"):
+            identity = identify(
+                self._site, world=world, process_count=process_count, process_index=process_index, attached=attached
+            )
         self._alone = identity.process_count == 1 or _is_interactive()
         self._index = identity.process_index
         self._who = f"process {identity.process_index} of world {identity.world!r}"
@@ -66,7 +69,7 @@ class Join:
             say(identity.notice)
         self._catch_warnings(is_supervised=identity.socket_path is not None)
         if self._with_jax:
-            self._jax = JaxStart(self._environ)
+            self._jax = JaxStart(self._environ, self._spans)
         try:
             if identity.ray_address is not None:
                 access = foreign_access(identity.ray_address, self._namespace)
@@ -80,7 +83,8 @@ class Join:
     def _supervised_access(self, identity: Identity) -> Access:
         if identity.spec is not None:
             spec = identity.spec()
-            node, link = spec.node, reach(spec, self._environ, identity.step_cpus, self._cluster_timeout_s)
+            with self._spans.during("supervisor"):
+                node, link = spec.node, reach(spec, self._environ, identity.step_cpus, self._cluster_timeout_s)
         else:
             assert identity.socket_path is not None
             node = self._site.node
@@ -97,13 +101,16 @@ class Join:
         welcome = await_word(link, "welcome", node, deadline, say)
         self._is_told_for_us = welcome["purpose"] == "run"  # by the command that passes our output on
         likely = driver_variables(welcome["auth"], welcome["token_path"])
-        imported_with = likely if attach.load(self._environ, likely) else None
-        ready = await_word(link, "ready", node, deadline, say)
+        with self._spans.during("import ray"):
+            imported_with = likely if attach.load(self._environ, likely) else None
+        with self._spans.during("ready"):
+            ready = await_word(link, "ready", node, deadline, say)
         link.watch(self._on_message, self._on_lost)
         variables = driver_variables(ready["auth"], ready["token_path"])
         self._environ.update(variables)
         up_to_date = variables == imported_with
-        attach.attach(ready["gcs_address"], node=node, namespace=self._namespace, up_to_date=up_to_date)
+        with self._spans.during("attach"):
+            attach.attach(ready["gcs_address"], node=node, namespace=self._namespace, up_to_date=up_to_date)
         stays = welcome["purpose"] == "tasks" and welcome["is_head"]
         return Access(ready["node"], welcome["place"], stays, link)
 
@@ -124,11 +131,14 @@ class Join:
         request = join_request(self._site, identity, access.node, access.place)
         if access.link is None:
             watch_own_actor(handle, request)
-        answer = client.join(request, timeout_s=self._join_timeout_s, progress=say)
+        with self._spans.during("join"):
+            answer = client.join(request, timeout_s=self._join_timeout_s, progress=say)
+        member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
         if access.link is not None:
-            member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
             access.link.send({"type": "member", **member})
         address = self._start(client, identity.world, answer, access, deadline)
+        if access.link is not None:
+            access.link.send({"type": "spans", **member, "spans": self._spans.rows()})
         membership = Membership(
             world=identity.world,
             generation=answer.generation,
@@ -146,8 +156,8 @@ class Join:
             membership,
             client,
             access.link,
-            shutdown_jax=self._jax.shutdown if self._jax is not None else _nothing,
-            detach_ray=attach.detach if self._owns_ray else _nothing,
+            shutdown_jax=self._jax.shutdown if self._jax is not None else lambda: None,
+            detach_ray=attach.detach if self._owns_ray else lambda: None,
             preemption=self._preemption,
         )
         on_failed = self._connection.on_failed
@@ -175,6 +185,7 @@ class Join:
                 say=say,
             )
             address = self._jax.run(start, client, answer, deadline)
+        self._spans.begin("all running")
         client.report(world, answer.generation, answer.process_index, "running")
         client.await_stage(
             world,
@@ -184,6 +195,7 @@ class Join:
             timeout_s=deadline.remaining_s(clock.monotonic()),
             progress=say,
         )
+        self._spans.end("all running")
         return address
 
     def _give_up(self, error: BaseException) -> None:
@@ -236,7 +248,3 @@ class Join:
 def _is_interactive() -> bool:
     """Tell whether a person sits at this process: a notebook's kernel or a prompt is not ended under them."""
     return hasattr(sys, "ps1") or "ipykernel" in sys.modules
-
-
-def _nothing() -> None:
-    return None

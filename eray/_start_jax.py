@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from eray._core.naming import host_port
 from eray._core.timing import Backoff, Deadline
+from eray._core.tracks import Recorder
 from eray._core.verdict import Expected, first_difference
 from eray._io import clock, net
 from eray._io.devices import read_hardware
@@ -37,8 +38,8 @@ class Start:
 class JaxStart:
     """JAX in this process, from its import to its end. Nothing of JAX is loaded before it is made."""
 
-    def __init__(self, environ: MutableMapping[str, str]) -> None:
-        """Begin to import JAX beside everything else.
+    def __init__(self, environ: MutableMapping[str, str], spans: Recorder) -> None:
+        """Begin to import JAX beside everything else; ``spans`` takes what the start is spent on.
 
         Raises:
             JaxStateError: the program started JAX, or touched a backend, before.
@@ -50,7 +51,8 @@ class JaxStart:
         if "jax" in sys.modules:
             runtime.require_untouched()
         self._started = False
-        self._loading = runtime.JaxImport()
+        self._spans = spans
+        self._loading = runtime.JaxImport(spans)
 
     def load(self) -> None:
         """Wait until JAX is imported, and raise what that raised."""
@@ -68,25 +70,29 @@ class JaxStart:
             self._keep_off_accelerators(start)
         reserved = None
         if answer.process_index == 0:
-            reserved = runtime.reserve_port()
+            with self._spans.during("port"):
+                reserved = runtime.reserve_port()
             address = host_port(start.address, reserved.getsockname()[1])
-            client.publish(start.world, answer.generation, answer.process_index, address)
+            with self._spans.during("publish"):
+                client.publish(start.world, answer.generation, answer.process_index, address)
         else:
             address = self._dialled_address(start, client, answer, deadline)
         self._started = True
-        runtime.initialize(
-            coordinator_address=address,
-            process_count=answer.process_count,
-            process_index=answer.process_index,
-            local_device_ids=answer.local_device_ids,
-            timeout_s=deadline.remaining_s(clock.monotonic()) + JAX_LATER_S,
-            bind_ipv4=reserved is not None and reserved.family == socket.AF_INET,
-            environ=start.environ,
-            proxies_off=net.without_proxies(start.environ, [address.rpartition(":")[0].strip("[]")]),
-        )
+        with self._spans.during("initialise"):
+            runtime.initialize(
+                coordinator_address=address,
+                process_count=answer.process_count,
+                process_index=answer.process_index,
+                local_device_ids=answer.local_device_ids,
+                timeout_s=deadline.remaining_s(clock.monotonic()) + JAX_LATER_S,
+                bind_ipv4=reserved is not None and reserved.family == socket.AF_INET,
+                environ=start.environ,
+                proxies_off=net.without_proxies(start.environ, [address.rpartition(":")[0].strip("[]")]),
+            )
         if reserved is not None:
             reserved.close()
-        self._check(start, client, answer)
+        with self._spans.during("check"):
+            self._check(start, client, answer)
         return address
 
     def shutdown(self) -> None:
@@ -98,10 +104,12 @@ class JaxStart:
         self, start: Start, client: "CoordinatorClient", answer: "JoinAnswer", deadline: Deadline
     ) -> str:
         remaining_s = deadline.remaining_s(clock.monotonic())
-        address = client.await_address(
-            start.world, answer.generation, answer.process_index, timeout_s=remaining_s, progress=start.say
-        )
-        dial(address, start.world, Deadline.after(min(remaining_s, DIAL_S), now=clock.monotonic()))
+        with self._spans.during("address"):
+            address = client.await_address(
+                start.world, answer.generation, answer.process_index, timeout_s=remaining_s, progress=start.say
+            )
+        with self._spans.during("dial"):
+            dial(address, start.world, Deadline.after(min(remaining_s, DIAL_S), now=clock.monotonic()))
         return address
 
     def _check(self, start: Start, client: "CoordinatorClient", answer: "JoinAnswer") -> None:

@@ -11,9 +11,9 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from types import ModuleType
 from typing import Any
 
+from eray._core.tracks import Recorder
 from eray._core.verdict import Seen
 from eray.errors import JaxStateError
 
@@ -26,8 +26,8 @@ RECOVERABLE = "jax_enable_recoverability"
 class JaxImport:
     """``import jax`` in a thread, beside the start of everything else."""
 
-    def __init__(self) -> None:
-        self._module: ModuleType | None = None
+    def __init__(self, spans: Recorder) -> None:
+        self._spans = spans
         self._error: BaseException | None = None
         # No daemon: Python must not end in the middle of it, jaxlib then aborts the process (seen with 0.10.2).
         self._thread = threading.Thread(target=self._load, name="eray-import-jax")
@@ -41,11 +41,10 @@ class JaxImport:
 
     def _load(self) -> None:
         try:
-            import jax
+            with self._spans.during("import jax"):
+                import jax  # noqa: F401
         except BaseException as exc:
             self._error = exc
-        else:
-            self._module = jax
 
 
 def set_defaults(environ: MutableMapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
+from eray._core.tracks import Recorder
 from eray._io import clock
 from eray._io.threads import in_daemon_thread
 from eray._ray.driver import HeadDriver
@@ -30,10 +31,12 @@ class BringUp:
         spec: NodeSpec,
         driver: HeadDriver,
         nodes: Nodes,
+        spans: Recorder,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         came: Callable[[int], None],
     ) -> None:
         self._spec, self._driver, self._nodes, self._spawn, self._came = spec, driver, nodes, spawn, came
+        self._spans = spans
         self._gcs_address: str | None = None
         self._started: set[int] = set()
         self._up: dict[int, dict[str, Any]] = {}
@@ -78,7 +81,8 @@ class BringUp:
         self._up[rank] = node
         if rank == 0:
             assert self._gcs_address is not None
-            await in_daemon_thread(self._driver.create, self._gcs_address, node)
+            with self._spans.during("coordinator"):
+                await in_daemon_thread(self._driver.create, self._gcs_address, node)
             logger.info("the coordinator answers")
             self.has_coordinator.set()
         if not self.has_coordinator.is_set():

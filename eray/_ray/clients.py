@@ -43,10 +43,10 @@ class Clients:
         left: Callable[[Client], None],
         failed: Callable[[Client, Message], None],
         gone: Callable[[Client], None],
-        warned: Callable[[Message], None],
+        told: Callable[[Message], None],
     ) -> None:
         self._path, self._welcome, self._left, self._failed, self._gone = path, welcome, left, failed, gone
-        self._warned = warned
+        self._told = told
         self._server: asyncio.Server | None = None
         self.connected: list[Client] = []
         self.seen = 0
@@ -124,8 +124,8 @@ class Clients:
         elif message["type"] == "failed":
             client.left = True
             self._failed(client, message)
-        elif message["type"] == "warned":
-            self._warned(message)
+        elif message["type"] in ("warned", "spans"):
+            self._told(message)
 
 
 _FOREIGN_NAMESPACE = {

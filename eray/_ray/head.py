@@ -49,7 +49,7 @@ class Head:
             spawn=self._spawn,
             show=lambda channel: self._view.serve(channel),
         )
-        self._bring_up = BringUp(spec, driver, self._nodes, self._spawn, self._node_came)
+        self._bring_up = BringUp(spec, driver, self._nodes, supervisor.spans, self._spawn, self._node_came)
         self._view = View(spec, supervisor.environ, self._nodes, self._bring_up, driver)
         self._news = News(self._bring_up.has_coordinator)
         self._alarm = Alarm(self._nodes, driver, self._news)
@@ -105,6 +105,7 @@ class Head:
         if kind == "gcs":
             self._bring_up.gcs_is_up(message["gcs_address"])
         elif kind == "ray-ready":
+            self._nodes.send(rank, self._view.noted.question())
             self._spawn(self._bring_up.node_is_up(rank, message["node"]))
         elif kind == "ray-lost":
             if self._failures.ray_lost(rank, message["reason"]):
@@ -127,6 +128,8 @@ class Head:
         elif kind == "idle":
             self._idle.add(rank)
             self._end_when_idle()
+        elif kind in ("spans", "clock"):
+            self._view.noted.take(rank, message)
         elif kind == "warned":
             self._alarm.raise_for(message["reason"])
         elif kind == "signal":
@@ -139,8 +142,10 @@ class Head:
             return
         self._bring_up.start(report)
         self._alarm.repeat(report.node_rank)
+        self._nodes.send(report.node_rank, self._view.noted.question())
         if roll.complete and not self._complete:
             self._complete = True
+            self._supervisor.spans.end("roll-call")
             logger.info("roll-call complete")
             if self._generations is not None:
                 self._generations.start()

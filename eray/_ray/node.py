@@ -6,12 +6,14 @@ import signal
 from collections.abc import Callable, Mapping, MutableMapping
 
 from eray._core.nodespec import NodeSpec
+from eray._core.tracks import Recorder
 from eray._io.channel import Channel
 from eray._io.threads import in_daemon_thread
 from eray._io.ward import Ward
 from eray._ray import home, job_home
 from eray._ray.driver import HeadDriver
 from eray._ray.head import Head
+from eray._ray.noted import recorder
 from eray._ray.notices import fault, say
 from eray._ray.refusal import dial, tell_others
 from eray._ray.signals import Signals
@@ -57,11 +59,14 @@ def supervise(
     Raises:
         ErayError: the node cannot take part.
     """
+    spans = recorder("supervisor")
+    spans.begin("lock")
     try:
         with home.prepare(spec):
+            spans.end("lock")
             ward = Ward([spec.ray_dir, spec.run_dir], ray_environ)
             try:
-                return asyncio.run(_serve(spec, environ, ray_environ, ward, listening, led=led))
+                return asyncio.run(_serve(spec, environ, ray_environ, ward, listening, spans, led=led))
             finally:
                 ward.dismiss()
     except (BeaconError, NodeLockedError):
@@ -77,13 +82,14 @@ async def _serve(
     ray_environ: Mapping[str, str],
     ward: Ward,
     listening: Callable[[], None],
+    spans: Recorder,
     *,
     led: bool,
 ) -> int:
     try:
         patience_s = spec.cluster_timeout_s
         while True:
-            supervisor = Supervisor(spec, environ, ray_environ, ward)
+            supervisor = Supervisor(spec, environ, ray_environ, ward, spans)
             code = await _take_part(spec, supervisor, listening, patience_s, led=led)
             if code is not COME_AGAIN:
                 return code
@@ -147,9 +153,15 @@ async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], 
         head.finish(128 + number)
 
     signals = Signals(on_signal, supervisor.warn, supervisor.forward, warnings=spec.preemption_signals, led=led)
-    beside = [asyncio.create_task(in_daemon_thread(driver.load))]
+
+    def load() -> None:
+        with supervisor.spans.during("import ray"):
+            driver.load()
+
+    beside = [asyncio.create_task(in_daemon_thread(load))]
     if spec.job is not None:
         beside.append(asyncio.create_task(in_daemon_thread(job_home.publish_beacon, spec)))
+    supervisor.spans.begin("roll-call")
     code = await head.run(listening)
     for task in beside:
         task.cancel()
@@ -176,6 +188,7 @@ async def _follow(
         loop.call_later(HEAD_ACTS_S, lambda: None if stop.done() else stop.set_result(128 + number))
 
     Signals(on_signal, supervisor.warn, supervisor.forward, warnings=spec.preemption_signals, led=led)
+    supervisor.spans.begin("roll-call")
     dialling = asyncio.create_task(
         dial(spec, patience_s, lambda text: supervisor.handle({"type": "progress", "text": text}))
     )
@@ -185,6 +198,7 @@ async def _follow(
         return int(stop.result()) if stop.done() else 0
     channel = dialling.result()
     await channel.send(supervisor.report().to_dict())
+    supervisor.spans.end("roll-call")
     sender = asyncio.create_task(_post(channel, outbox))
     reader = asyncio.create_task(_obey(channel, supervisor))
     await asyncio.wait({sender, reader, stop, supervisor.idle}, return_when=asyncio.FIRST_COMPLETED)

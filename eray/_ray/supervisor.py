@@ -13,6 +13,7 @@ from typing import Any
 from eray._core.naming import host_port
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
+from eray._core.tracks import Recorder
 from eray._io import net
 from eray._io.ward import Ward
 from eray._ray import home
@@ -36,9 +37,14 @@ class Supervisor:
     """This node's part of the cluster."""
 
     def __init__(
-        self, spec: NodeSpec, environ: MutableMapping[str, str], ray_environ: Mapping[str, str], ward: Ward
+        self,
+        spec: NodeSpec,
+        environ: MutableMapping[str, str],
+        ray_environ: Mapping[str, str],
+        ward: Ward,
+        spans: Recorder,
     ) -> None:
-        self.spec = spec
+        self.spec, self.spans = spec, spans
         self._ward = ward
         self.emit: Callable[[Message], None] = lambda message: None
         self.address = net.node_address(spec.alias or spec.node, spec.interface, len(spec.nodes) > 1)
@@ -50,7 +56,7 @@ class Supervisor:
             left=self._client_left,
             failed=self._client_failed,
             gone=self._client_gone,
-            warned=lambda message: self.emit(message),
+            told=lambda message: self.emit(message),
         )
         self._processes = WorldProcesses(spec, environ, lambda message: self.emit(message), ward.watch)
         self._ready: Message | None = None
@@ -86,9 +92,11 @@ class Supervisor:
             self._spawn(self._processes.start(message["generation"], message["per_node"]))
         elif kind == "stop-processes":
             self._clients.broadcast({"type": "failed", "cause": message["cause"], "code": message["code"]})
-            self._spawn(self._processes.end(message["generation"], self._clients.drain))
+            self._spawn(self._end_processes(message["generation"]))
         elif kind == "ready":
             self._set_ready(message)
+        elif kind == "clock":
+            self.emit({"type": "clock", "asked": message["asked"], "here": self.spans.now()})
         elif kind == "preemption":
             self._preemption = message
             self._clients.broadcast(message)
@@ -142,13 +150,21 @@ class Supervisor:
         self._ward.watch(self._ray.start())
         timeout_s = self.spec.cluster_timeout_s
         if gcs_address is None:
-            gcs_address = host_port(self.address, await self._ray.gcs_port(timeout_s))
+            with self.spans.during("gcs"):
+                gcs_address = host_port(self.address, await self._ray.gcs_port(timeout_s))
             self.emit({"type": "gcs", "gcs_address": gcs_address})
-        ray_node_id = await self._ray.ready(timeout_s)
+        with self.spans.during("raylet"):
+            ray_node_id = await self._ray.ready(timeout_s)
+        self.spans.begin("ready")
         self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})
         what = await self._ray.ended()
         if not self._stopping:
             self.emit({"type": "ray-lost", "reason": f"{what}, {self._ray.last_words()}"})
+
+    async def _end_processes(self, generation: int) -> None:
+        with self.spans.during("stop"):
+            await self._processes.end(generation, self._clients.drain)
+        self._tell_spans()
 
     async def _restart_ray(self, gcs_address: str) -> None:
         self._ready = None
@@ -158,15 +174,11 @@ class Supervisor:
         await self._run_ray(gcs_address)
 
     def _set_ready(self, message: Message) -> None:
-        self._ready = {
-            "type": "ready",
-            "gcs_address": message["gcs_address"],
-            "token_path": message.get("token_path", self.spec.token_path),
-            "auth": message.get("auth", self.spec.auth),
-            "dashboard": message.get("dashboard"),
-            "node": message["node"],
-        }
+        own = {"token_path": self.spec.token_path, "auth": self.spec.auth, "dashboard": None}
+        self._ready = own | {name: message[name] for name in ("type", "gcs_address", "node", *own) if name in message}
         self._clients.broadcast(self._ready)
+        self.spans.end("ready")
+        self._tell_spans()
         if self._preemption is not None:  # until it is ready a process takes no other news
             self._clients.broadcast(self._preemption)
         home.announce(self.spec, {name: self._ready[name] for name in home.ACCESS})
@@ -215,6 +227,9 @@ class Supervisor:
         if tasks and self._clients.all_left and not self._stopping and not self.idle.done():
             self.emit({"type": "idle"})
             self.idle.set_result(None)
+
+    def _tell_spans(self) -> None:
+        self.emit({"type": "spans", "spans": self.spans.rows()})
 
     def _spawn(self, coroutine: Any) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(coroutine))

@@ -15,6 +15,7 @@ from eray._ray import job_home
 from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
+from eray._ray.noted import Noted
 from eray._ray.notices import SAID
 from eray.errors import ErayError
 
@@ -33,6 +34,7 @@ class View:
     ) -> None:
         self._spec, self._environ, self._nodes, self._bring_up, self._driver = spec, environ, nodes, bring_up, driver
         self._began_at = clock.unix()
+        self.noted = Noted(spec.nodes)
         self._lost: dict[int, tuple[float, str]] = {}
         self._topology: Mapping[str, Any] | None = None
         self._asked_at = 0.0
@@ -83,6 +85,7 @@ class View:
             "head": spec.node,
             "nodes": [self._node(rank, name) for rank, name in enumerate(spec.nodes)],
             "topology": topology,
+            "tracks": self.noted.to_json(),
             "ending": ending,
             "versions": {
                 "eray": software.eray_version(),

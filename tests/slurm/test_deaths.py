@@ -56,21 +56,30 @@ def test_one_of_four_processes_killed_frees_all_nodes_and_is_named(rig: Rig) -> 
 @pytest.mark.parametrize(
     ("way", "kind", "node", "code", "cause"),
     [
-        ("run", "process", "node01", 137, IN_RUN.format(index=0, node="node01")),
-        ("run", "supervisor", "node01", 137, HEAD_GONE),
+        pytest.param("run", "process", "node01", 137, IN_RUN.format(index=0, node="node01"), marks=RARE),
+        pytest.param("run", "supervisor", "node01", 137, HEAD_GONE, marks=RARE),
         ("run", "supervisor", "node02", 137, LOST),
         pytest.param("run", "raylet", "node01", 4, rf"raylet of node node01 ended, {KILLED}", marks=RARE),
-        ("run", "raylet", "node02", 4, rf"raylet of node node02 ended, {KILLED}"),
+        pytest.param("run", "raylet", "node02", 4, rf"raylet of node node02 ended, {KILLED}", marks=RARE),
         ("run", "gcs", "node01", 4, rf"gcs_server of node node01 ended, {KILLED}"),
         pytest.param(
             "run", "ray start", "node02", 4, rf"(raylet|ray start) of node node02 ended, {KILLED}", marks=RARE
         ),
         ("srun", "process", "node01", 137, IN_STEP),
         ("srun", "supervisor", "node01", 4, f"({HEAD_GONE}|{OWN_GONE.format(index=0, node='node01')})"),
-        ("srun", "supervisor", "node02", 4, f"({LOST}|{OWN_GONE.format(index=1, node='node02')})"),
+        pytest.param(
+            "srun", "supervisor", "node02", 4, f"({LOST}|{OWN_GONE.format(index=1, node='node02')})", marks=RARE
+        ),
         pytest.param("srun", "raylet", "node02", 4, rf"raylet of node node02 ended, {KILLED}", marks=RARE),
         pytest.param("srun", "gcs", "node01", 4, rf"gcs_server of node node01 ended, {KILLED}", marks=RARE),
-        ("srun", "ray start", "node01", 4, rf"(raylet|ray start|gcs_server) of node node01 ended, {KILLED}"),
+        pytest.param(
+            "srun",
+            "ray start",
+            "node01",
+            4,
+            rf"(raylet|ray start|gcs_server) of node node01 ended, {KILLED}",
+            marks=RARE,
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value.replace("ray start", "") else "",
 )

@@ -62,6 +62,7 @@ def test_every_node_of_the_job_submits_without_being_told_where(rig: Rig) -> Non
     assert "ended with 7\n" in job.output
 
 
+@pytest.mark.full
 def test_jobs_of_two_clusters_on_the_same_nodes_stay_apart(rig: Rig) -> None:
     options = ["-w", "node01,node02", "-n2", "--ntasks-per-node=1", "-c2"]
     jobs = [start(rig, UP, *options) for _ in range(2)]

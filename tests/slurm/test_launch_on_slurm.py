@@ -12,7 +12,8 @@ NOTICED_S = 12.0
 """Five seconds of silence, and what the kernel's probes and two busy cores add."""
 
 
-@pytest.mark.parametrize("way", ["script", pytest.param("job", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("way", ["script", "job"])
 def test_launched_world_goes_on_without_a_node(rig: Rig, way: str) -> None:
     script = f"""
         exports=$(mktemp)

@@ -31,7 +31,7 @@ def restored(rig: Rig, node: str) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("way", "how", "node"),
     [
-        ("run", "kill-node", "node02"),
+        pytest.param("run", "kill-node", "node02", marks=RARE),
         ("srun", "kill-node", "node01"),
         pytest.param("run", "unplug-node", "node02", marks=RARE),
         pytest.param("run", "kill-node", "node01", marks=RARE),

@@ -99,6 +99,7 @@ def test_too_few_nodes_are_awaited_and_then_given_up(rig: Rig) -> None:
     assert rig.leftovers() == []
 
 
+@pytest.mark.full
 def test_lost_head_ends_a_run_from_a_login_shell_with_code_4(rig: Rig) -> None:
     with restored(rig, "node01"):
         command = ["salloc", "-N2", "-w", "node01,node02", "--no-kill", "bash", "-c", elastic(run="")]

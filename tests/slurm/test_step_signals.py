@@ -18,7 +18,9 @@ def wait_for_world(rig: Rig, started: Running | Job) -> None:
     rig.wait_until(lambda: started.output.count("has joined") == 2, 40, "both processes to join")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.full)]
+)
 def test_salloc_shell_signal_to_run(rig: Rig, number: signal.Signals, code: int) -> None:
     # A shell starts what is in the background with SIGINT ignored; one at a prompt, or with job control, does not.
     started = rig.start(["salloc", "-N2", "bash", "-c", f"set -m; eray run -- {WAIT} & echo pid $!; wait $!; exit $?"])
@@ -43,6 +45,7 @@ def test_scancel_batch_job_of_run(rig: Rig) -> None:
     assert "Traceback" not in job.output
 
 
+@pytest.mark.full
 def test_scancel_step_of_run(rig: Rig) -> None:
     job = rig.sbatch(f"eray run -- {WAIT}; echo code $?", "-N2")
     wait_for_world(rig, job)

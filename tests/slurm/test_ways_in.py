@@ -53,6 +53,7 @@ def test_srun_tasks_uneven_over_three_nodes(rig: Rig) -> None:
     assert world.nodes == ["node01", "node02", "node03"]
 
 
+@pytest.mark.full
 def test_srun_tasks_cyclic_share_the_nodes_gpus(rig: Rig) -> None:
     options = ["-N2", "--ntasks-per-node=2", "--gpus-per-node=4", "-m", "cyclic"]
     result = rig.srun([*options, "python", WHO], JAX_PLATFORMS="cpu").check()
@@ -72,6 +73,7 @@ def test_srun_tasks_arbitrary_process_0_off_the_head(rig: Rig) -> None:
     assert world.nodes == ["node01", "node02"]
 
 
+@pytest.mark.full
 def test_job_array_elements_at_the_same_time_are_worlds_of_their_own(rig: Rig) -> None:
     meeting = rig.share.out / "meeting"
     meeting.mkdir(mode=0o777)
