@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from eray._io import software
 from eray.errors import JaxInterfaceError
 
 ASKED = ("is_env_present", "get_coordinator_address", "get_process_count", "get_process_id", "get_local_process_id")
@@ -79,10 +80,8 @@ def checked(clusters: ModuleType) -> Any:
 
 
 def _changed(found: str) -> JaxInterfaceError:
-    import jax
-
     return JaxInterfaceError(
-        jax.__version__,
+        software.installed("jax") or "none",
         found,
         "call eray.connect(), or give jax.distributed.initialize() the values of eSlurmCluster's methods as arguments",
     )

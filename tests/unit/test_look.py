@@ -110,7 +110,7 @@ def test_cluster_of_this_machine_is_drawn_anew_each_time(place: Place, head: Hea
 
 
 def test_picture_of_a_large_cluster_comes_in_parts(place: Place, head: Heads) -> None:
-    large = picture(key="local-1a", job=None, node_count=500, per_node=8)
+    large = picture(key="local-1a", job=None, node_count=200, per_node=8)
     runs(place, head(LOCAL, large))
     assert look(place) == large
 
