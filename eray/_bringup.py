@@ -77,6 +77,7 @@ def step_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeS
 def local_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeSpec:
     """Return the spec of a cluster of this machine alone. Its name and token are new each time: nothing is shared."""
     name = socket.gethostname()
+    is_guarded = site.settings.auth == "token"
     key = f"{naming.LOCAL}-{secrets.token_hex(LOCAL_KEY_BYTES)}"
     return _spec(
         site,
@@ -90,7 +91,7 @@ def local_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> Node
         head_hosts=(name,),
         alias=None,
         ports=naming.candidate_ports("", key, 0, site.settings.port_range),
-        token=secrets.token_hex(32),
+        token=secrets.token_hex(32) if is_guarded else naming.cluster_token(b"", "", key, 0),
         fingerprint="",
         world=world,
         shared_run_dir=None,
