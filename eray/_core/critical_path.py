@@ -111,7 +111,7 @@ def _steps(generation: Generation) -> Iterator[Step]:
             yield from _step(where, span, left, at)
             at = left
         if then is None:
-            then = generation.last(row, row.order[span].after, by=at)
+            then = generation.last(row, row.needs(span, begun=True), by=at)
             until = generation.begin if then is None else max(then.at, generation.earliest)
             yield from _step(where, UNACCOUNTED, until, at, span)
             at = min(at, until)

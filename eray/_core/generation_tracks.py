@@ -177,9 +177,7 @@ def _nodes_start(picture: Picture, nodes: Sequence[Track], seen_until: float) ->
     end = max(ends or ready) if is_complete else seen_until
     rows = _node_rows(picture, nodes, end)
     begin = min(picture.began_at, end)
-    return Generation(
-        (None, None), rows, (), begin=begin, earliest=-inf, end=end, is_complete=is_complete
-    )
+    return Generation((None, None), rows, (), begin=begin, earliest=-inf, end=end, is_complete=is_complete)
 
 
 def _generation(
@@ -204,9 +202,7 @@ def _generation(
         begin = earliest = came_after.failed_at or came_after.restarted_at
     elif picture.purpose == "up":
         begin = earliest = min(_begin(tracks), end)
-    rows = [
-        Row(label_of(track, ""), PROCESS, track.node, track.process_index).take(track, end) for track in tracks
-    ]
+    rows = [Row(label_of(track, ""), PROCESS, track.node, track.process_index).take(track, end) for track in tracks]
     if not is_complete:
         there = {row.process_index for row in rows}
         rows += [Row(f"process {i}", PROCESS, "", i) for i in range(count or 0) if i not in there]
