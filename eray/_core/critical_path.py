@@ -106,12 +106,12 @@ def _steps(generation: Generation) -> Iterator[Step]:
         row, span, where = event.row, event.span, event.row.label
         then, begin = None, row.spans[span][0] if span in row.spans else at
         if not event.begun and begin < at:
-            then = generation.last(row, row.needs(span), begun_after=begin, by=at)
+            then = generation.last(row, row.waits_for(span), begun_after=begin, by=at)
             left = max(begin if then is None else min(then.at, at), generation.earliest)
             yield from _step(where, span, left, at)
             at = left
         if then is None:
-            then = generation.last(row, row.needs(span, begun=True), by=at)
+            then = generation.last(row, row.needs(span), by=at)
             until = generation.begin if then is None else max(then.at, generation.earliest)
             yield from _step(where, UNACCOUNTED, until, at, span)
             at = min(at, until)

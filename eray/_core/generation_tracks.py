@@ -6,27 +6,35 @@ from math import inf
 
 from eray._core.phase import COMPLETE, Phase
 from eray._core.picture import Picture, Track
-from eray._core.start_order import ALL_READY, FIRST_COLLECTIVE, HEAD, NODE, PROCESS, Need, Order, Whose
+from eray._core.start_order import ALL_READY, FIRST_COLLECTIVE, FIRST_PROCESS, HEAD, NODE, PROCESS, Need, Order, Whose
 from eray._core.topology import Restart, World
 
 SKEW_S = 0.1
 """By how much the clocks of two nodes may differ still: what ends this much after it was waited for, was waited for."""
+BEFORE_CONNECT = ("program", "environment")
 
 
 @dataclass(eq=False)
 class Row:
-    """A track of one start: the begin and end of each span; of those with one name the last."""
+    """A track of one start: the begin and end of each span; of those with one name the last.
+
+    ``is_unheard``: a process of which nothing is known when a start that is not over is looked at.
+    """
 
     label: str
     order: Mapping[str, Order]
     node: str
     process_index: int | None = None
     spans: dict[str, tuple[float, float]] = field(default_factory=dict)
+    is_unheard: bool = False
 
-    def needs(self, span: str, *, begun: bool = False) -> tuple[Need, ...]:
-        """Return what a span needs to end, or only to begin."""
-        order = self.order.get(span, Order())
-        return order.after if begun else order.after + order.until
+    def needs(self, span: str) -> tuple[Need, ...]:
+        """Return what a span needs to begin."""
+        return self.order.get(span, Order()).after
+
+    def waits_for(self, span: str) -> tuple[Need, ...]:
+        """Return what a span that has begun needs to end."""
+        return self.order.get(span, Order()).until
 
     def take(self, track: Track, end: float, since: float = -inf) -> "Row":
         """Take the spans of a track that lie between two times; those that last end with ``end``."""
@@ -124,13 +132,15 @@ class Generation:
         if span in row.spans:
             at = row.spans[span][0 if begun else 1]
             return Event(at, row, span, begun) if at <= by else None
-        if not row.spans and not self.is_complete and row.process_index is not None:
-            return Event(self.end, row, span, begun=True)  # nothing is heard of it: all wait for it
+        if row.is_unheard and span not in BEFORE_CONNECT:
+            return Event(self.end, row, BEFORE_CONNECT[-1], begun=True)  # all wait for it
         key = (id(row), span, begun)
         if key in seen:
             return None
         found: Event | None = None
-        for need in row.needs(span, begun=begun):
+        for need in row.needs(span) + (() if begun else row.waits_for(span)):
+            if need.whose is Whose.NODE_FIRST:
+                continue  # a supervisor that does not tell of its start may be there for long
             event = self._event(row, need, by, seen | {key})
             if event is not None and (found is None or event.at > found.at):
                 found = event
@@ -202,15 +212,20 @@ def _generation(
         begin = earliest = came_after.failed_at or came_after.restarted_at
     elif picture.purpose == "up":
         begin = earliest = min(_begin(tracks), end)
-    rows = [Row(label_of(track, ""), PROCESS, track.node, track.process_index).take(track, end) for track in tracks]
+    rows = [_process_row(track).take(track, end) for track in tracks]
     if not is_complete:
         there = {row.process_index for row in rows}
-        rows += [Row(f"process {i}", PROCESS, "", i) for i in range(count or 0) if i not in there]
+        rows += [Row(f"process {i}", PROCESS, "", i, is_unheard=True) for i in range(count or 0) if i not in there]
     node_rows = _node_rows(picture, nodes, end, earliest)
     _note_stop(node_rows, came_after)
     return Generation(
         about, node_rows, rows, begin=min(begin, end), earliest=earliest, end=end, is_complete=is_complete
     )
+
+
+def _process_row(track: Track) -> Row:
+    order = PROCESS if track.process_index else FIRST_PROCESS
+    return Row(label_of(track, ""), order, track.node, track.process_index)
 
 
 def _node_rows(picture: Picture, tracks: Sequence[Track], end: float, since: float = -inf) -> list[Row]:

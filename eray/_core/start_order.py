@@ -81,11 +81,17 @@ PROCESS: Mapping[str, Order] = {
     "publish": Order(after=(Need("port"),)),
     "address": Order(after=(Need("join"),), until=(Need("publish", Whose.PROCESS_0),)),
     "dial": Order(after=(Need("address"),), until=(Need("initialise", Whose.PROCESS_0, begun=True),)),
-    "initialise": Order(after=(Need("dial"), Need("publish")), until=_all_begin("initialise")),
+    "initialise": Order(after=(Need("dial"),), until=_all_begin("initialise")),
     "check": Order(after=(Need("initialise"),), until=_all_begin("check")),
     "all running": Order(after=(Need("check"),), until=_all_begin("all running")),
 }
 """One process of a world."""
+
+FIRST_PROCESS: Mapping[str, Order] = {
+    **PROCESS,
+    "initialise": Order(after=(Need("publish"),), until=_all_begin("initialise")),
+}
+"""Process 0, which others dial."""
 
 FIRST_COLLECTIVE = Need("all running", Whose.EVERY_PROCESS)
 ALL_READY = Need("ready", Whose.EVERY_NODE)
