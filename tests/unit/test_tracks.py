@@ -117,7 +117,8 @@ def test_best_offset_is_of_the_shortest_round_trip(samples, offset_s):
 
 
 def test_shifted_brings_spans_to_our_clock():
-    assert shifted([["lock", 15.0, 16.0], ["raylet", 16.0, None]], 5.0) == [["lock", 10.0, 11.0], ["raylet", 11.0, None]]
+    theirs = [["lock", 15.0, 16.0], ["raylet", 16.0, None]]
+    assert shifted(theirs, 5.0) == [["lock", 10.0, 11.0], ["raylet", 11.0, None]]
 
 
 def test_tracks_load_nothing_heavy():
