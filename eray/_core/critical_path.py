@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eray._core.generation_tracks import Generation, generations_of
 from eray._core.picture import Picture
+from eray._core.start import Start
+from eray._core.starts import starts_of
 
 UNACCOUNTED = "unaccounted"
 
@@ -81,42 +82,42 @@ class CriticalPath:
 
 def critical_paths(picture: Picture) -> tuple[CriticalPath, ...]:
     """Return the path of each start in the picture: the nodes' where no world is part of it, then each generation's."""
-    return tuple(_path(generation) for generation in generations_of(picture))
+    return tuple(_path(start) for start in starts_of(picture))
 
 
-def _path(generation: Generation) -> CriticalPath:
-    steps = tuple(_steps(generation))[::-1]
-    begin = min([generation.begin, *(step.begin for step in steps[:1])])
-    whole_s = generation.end - begin
+def _path(start: Start) -> CriticalPath:
+    steps = tuple(_steps(start))[::-1]
+    begin = min([start.begin, *(step.begin for step in steps[:1])])
+    whole_s = start.end - begin
     steps = tuple(replace(step, share=step.seconds / whole_s) for step in steps)
-    about = (generation.world, generation.number, generation.count)
-    return CriticalPath(*about, begin, generation.end, generation.is_complete, steps)
+    about = (start.world, start.generation, start.count)
+    return CriticalPath(*about, begin, start.end, start.is_complete, steps)
 
 
-def _steps(generation: Generation) -> Iterator[Step]:
+def _steps(start: Start) -> Iterator[Step]:
     """Yield the steps, the last first; those that take no time are left out."""
-    event, at = generation.goal(), generation.end
-    where = event.row.label if event is not None else f"every {'node' if generation.world is None else 'process'}"
+    event, at = start.goal(), start.end
+    where = event.row.label if event is not None else f"every {'node' if start.world is None else 'process'}"
     if event is not None and event.at < at:
         yield from _step(where, UNACCOUNTED, event.at, at)
         at = event.at
     seen: set[tuple[int, str, bool]] = set()
-    while event is not None and at > generation.earliest and event.key not in seen:
+    while event is not None and at > start.earliest and event.key not in seen:
         seen.add(event.key)
         row, span, where = event.row, event.span, event.row.label
         then, begin = None, row.spans[span][0] if span in row.spans else at
         if not event.begun and begin < at:
-            then = generation.last(row, row.waits_for(span), begun_after=begin, by=at)
-            left = max(begin if then is None else min(then.at, at), generation.earliest)
+            then = start.last(row, row.waits_for(span), begun_after=begin, by=at)
+            left = max(begin if then is None else min(then.at, at), start.earliest)
             yield from _step(where, span, left, at)
             at = left
         if then is None:
-            then = generation.last(row, row.needs(span), by=at)
-            until = generation.begin if then is None else max(then.at, generation.earliest)
+            then = start.last(row, row.needs(span), by=at)
+            until = start.begin if then is None else max(then.at, start.earliest)
             yield from _step(where, UNACCOUNTED, until, at, span)
             at = min(at, until)
         event = then
-    yield from _step(where, UNACCOUNTED, generation.begin, at)
+    yield from _step(where, UNACCOUNTED, start.begin, at)
 
 
 def _step(where: str, span: str, begin: float, end: float, before: str | None = None) -> Iterator[Step]:

@@ -5,8 +5,8 @@ from statistics import median
 from typing import Any
 
 from eray._core.critical_path import UNACCOUNTED, CriticalPath, Step, critical_paths
-from eray._core.generation_tracks import label_of
 from eray._core.picture import SPANS, Picture
+from eray._core.starts import label_of
 
 DOING = {
     "program": "run up to eray.connect()",

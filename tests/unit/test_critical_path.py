@@ -215,9 +215,11 @@ def test_start_that_is_not_over_names_what_lasts():
 
 def test_process_of_which_nothing_is_heard_is_what_is_waited_for():
     found = (track(0, HEAD_SPANS), track(0, {"attach": (5.1, 5.5), "join": (5.5, None)}, 0))
-    path = only(picture(node_count=1, per_node=2, tracks=found, world_phase=Phase.FORMING))
-    step = path.steps[-1]
+    forming = {"node_count": 1, "per_node": 2, "tracks": found, "world_phase": Phase.FORMING}
+    step = only(picture(states=["joined", "awaited"], **forming)).steps[-1]
     assert (step.where, step.span, step.before, step.end) == ("process 1", UNACCOUNTED, "environment", BEGAN + 60.0)
+    told_late = only(picture(states=["joined", "joined"], **forming)).steps[-1]
+    assert (told_late.where, told_late.span) == ("process 0 on node0001", "join")
 
 
 def test_start_that_failed_ends_with_the_failure():
@@ -236,6 +238,14 @@ def test_nodes_alone_are_a_start_of_their_own():
         ("node0002", "ready", 5.0, 5.2),
     ]
     assert "All nodes' being ready waited longest for node0001 (head) to start its raylet" in sentence(path)
+
+
+def test_node_that_came_again_does_not_make_the_start_longer():
+    again = {"raylet": (300, 302), "ready": (302, 303)}
+    found = (track(0, HEAD_SPANS), track(1, changed(NODE_SPANS, ready=(4.5, 5.2))), track(1, again))
+    path = only(picture(tracks=found, purpose="up", topology=None))
+    assert (path.is_complete, path.count, path.end) == (True, 2, BEGAN + 5.2)
+    assert chain(path)[-1] == ("node0002", "ready", 5.0, 5.2)
 
 
 def test_nodes_that_do_not_come_are_what_is_waited_for():
