@@ -11,13 +11,16 @@ from pydantic import Field, model_validator
 from eray._core.topology import API_VERSION, Model, Topology
 
 SPANS = (
+    "program",
     "environment",
-    "lock",
     "supervisor",
+    "lock",
     "roll-call",
     "gcs",
     "raylet",
+    "import ray",
     "coordinator",
+    "ready",
     "attach",
     "import jax",
     "join",

@@ -1,0 +1,100 @@
+import io
+import json
+import os
+import stat
+
+import pytest
+from pictures import picture
+
+from eray._cli.main import main
+from eray._io.output import write_output
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "picture.json"
+    path.write_text(json.dumps(picture().to_json()))
+    return path
+
+
+def test_timeline_prints_steps_total_and_one_sentence(saved, capsys):
+    assert main(["timeline", "--from", str(saved)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "world main, generation 1: 4 processes, first collective possible after 6.00 s"
+    rows = [line.split() for line in lines]
+    assert ["raylet", "node0002", "2.30", "38", "%"] in rows
+    assert ["total", "6.00", "100", "%"] in rows
+    assert "The first collective waited longest for node0002 to start its raylet: 2.30 of 6.00 s (38 %)." in lines
+
+
+def test_timeline_json_has_the_same(saved, capsys):
+    assert main(["timeline", "--json", "--from", str(saved)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (path,) = found["paths"]
+    assert (path["world"], path["seconds"], path["is_complete"]) == ("main", 6.0, True)
+    assert sum(step["seconds"] for step in path["steps"]) == pytest.approx(6.0, abs=1e-4)
+    assert {"where", "span", "begin", "end", "seconds", "share", "before"} == set(path["steps"][0])
+    assert {"span": "gcs", "on": "1 node", "median": 1.0, "longest": 1.0, "where": "node0001 (head)"} in found["spans"]
+
+
+def test_timeline_writes_the_trace_beside_the_summary(saved, tmp_path, capsys):
+    target = tmp_path / "trace.json"
+    assert main(["timeline", "--from", str(saved), "-o", str(target)]) == 0
+    said = capsys.readouterr()
+    assert json.loads(target.read_text())["traceEvents"]
+    assert "total" in said.out
+    assert f"{target}: open it in https://ui.perfetto.dev" in said.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["picture.json", "trace.json"]
+
+
+def test_timeline_prints_the_trace_alone(saved, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(saved.read_text()))
+    assert main(["timeline", "--from", "-", "-o", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["traceEvents"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--from", "missing.json"], "--from missing.json: No such file or directory"),
+        (["--from", "text"], "--from text: not what `eray status --json` prints"),
+        (["--from", "list"], "--from list: not what `eray status --json` prints"),
+        (["--from", "bytes"], "--from bytes: not what `eray status --json` prints"),
+        (["--from", "picture.json", "--job", "7"], "--from and --job"),
+        (["--from", "picture.json", "--json", "-o", "-"], "--json and -o -"),
+        (["--from", "picture.json", "-o", "nowhere/trace"], "-o nowhere/trace: No such file or directory"),
+        (["--from", "picture.json", "-o", "."], "-o .: Is a directory"),
+    ],
+)
+def test_timeline_says_what_is_wrong(saved, tmp_path, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("no picture")
+    (tmp_path / "list").write_text("[1, 2]")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    assert main(["timeline", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_output_replaces_a_file_whole_and_keeps_its_mode(tmp_path):
+    target, link = tmp_path / "trace", tmp_path / "link"
+    target.write_text("before")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    with target.open() as reader:
+        write_output(str(link), "after")
+        assert reader.read() == "before"
+    assert target.read_text() == "after"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert link.is_symlink()
+
+
+def test_output_writes_into_what_is_no_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_output(str(pipe), "text")
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
