@@ -1,12 +1,17 @@
 """What goes on beside a connected program, in threads, until its connection is closed."""
 
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from eray._core.membership import Membership
+from eray._core.tracks import Recorder
 from eray._io.link import Link
 from eray._preemption import AGREE_S, Preemption
+from eray._ray.noted import tell_notes
 from eray._watch import Watcher
+from eray.errors import ErayError
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient
@@ -18,11 +23,13 @@ def serve_beside(
     handle: Any,
     request: Mapping[str, Any],
     preemption: Preemption,
+    spans: Recorder,
     on_failed: Callable[[str, int], None],
 ) -> "CoordinatorClient":
     """Begin to tell warnings and to settle the step to save at; without a ``link`` also to follow the world.
 
-    ``request`` is that by which it joined. It ends with ``preemption.close()``. Returned is who asks meanwhile.
+    ``request`` is that by which it joined, ``spans`` what its start was spent on, which is told. It ends with
+    ``preemption.close()``. Returned is who asks meanwhile.
     """
     from eray._ray.actor_watch import watch_own_actor
     from eray._ray.client import CoordinatorClient
@@ -44,7 +51,10 @@ def serve_beside(
         agree=lambda step: client.agree_to_save(*place, step, timeout_s=AGREE_S),
         stop=calls.stop,
     )
-    if link is None:
+    if link is not None:
+        tell_notes(link, spans, *place)
+    else:
+        threading.Thread(target=_note, args=(client, membership, spans), name="eray-note", daemon=True).start()
         Watcher(
             client,
             *place,
@@ -53,3 +63,10 @@ def serve_beside(
             on_quiet=lambda: watch_own_actor(handle, request, calls),
         )
     return client
+
+
+def _note(client: "CoordinatorClient", about: Membership, spans: Recorder) -> None:
+    place = {"world": about.world, "generation": about.generation, "process_index": about.process_index}
+    place |= {"node": about.node["name"], "node_rank": about.node["node_rank"]}
+    with suppress(ErayError):  # it has left meanwhile
+        client.note(place | {"spans": spans.rows()}, spans.now())

@@ -16,7 +16,7 @@ from eray._identity import Identity, identify
 from eray._io import clock
 from eray._io.link import Link
 from eray._preemption import Preemption
-from eray._ray.noted import recorder
+from eray._ray.noted import recorder, tell_notes
 from eray._ray.notices import say
 from eray._reach import HEAD_FIRST_S, Access, await_word, foreign_access, open_link, reach
 from eray._start_jax import JaxStart, Start
@@ -131,14 +131,13 @@ class Join:
         request = join_request(self._site, identity, access.node, access.place)
         if access.link is None:
             watch_own_actor(handle, request)
+        tell_notes(access.link, self._spans, identity.world, identity.generation or 1, identity.process_index)
         with self._spans.during("join"):
             answer = client.join(request, timeout_s=self._join_timeout_s, progress=say)
         member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
         if access.link is not None:
             access.link.send({"type": "member", **member})
         address = self._start(client, identity.world, answer, access, deadline)
-        if access.link is not None:
-            access.link.send({"type": "spans", **member, "spans": self._spans.rows()})
         membership = Membership(
             world=identity.world,
             generation=answer.generation,
@@ -160,8 +159,8 @@ class Join:
             detach_ray=attach.detach if self._owns_ray else lambda: None,
             preemption=self._preemption,
         )
-        on_failed = self._connection.on_failed
-        self._connection.beside = serve_beside(membership, access.link, handle, request, self._preemption, on_failed)
+        told = (access.link, handle, request, self._preemption, self._spans)
+        self._connection.beside = serve_beside(membership, *told, self._connection.on_failed)
         return self._connection
 
     def _catch_warnings(self, *, is_supervised: bool) -> None:

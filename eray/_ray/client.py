@@ -194,6 +194,10 @@ class CoordinatorClient(ClusterClient):
         self.warn(warned)
         return self.topology()
 
+    def note(self, track: Mapping[str, Any], now: float) -> None:
+        """Tell what the start of this process was spent on; ``now`` is the unix time on the clock of its spans."""
+        self._ask("note", (dict(track), now), ANSWER_S)
+
     def follow(self, world: str, generation: int, process_index: int, *, warned: bool) -> str | None:
         """Return why the job is about to end as soon as that is known, None when there is nothing new for a while.
 

@@ -17,6 +17,7 @@ from eray._core.topology import Node
 from eray._core.world import JoinRequest, Stage
 from eray._io import clock
 from eray._ray.actor_watch import ActorWatch
+from eray._ray.noted import Notes
 from eray._ray.record import LONGEST_WAIT_S, Record
 from eray.errors import UsageError
 
@@ -32,7 +33,7 @@ class Coordinator:
     def __init__(self, snapshot_path: str | None = None, job: dict[str, Any] | None = None) -> None:
         gc.set_threshold(COLLECT_EVERY, 20, 20)
         self._record = Record(snapshot_path, job)
-        self._actors = ActorWatch(self._record)
+        self._actors, self._notes = ActorWatch(self._record), Notes()
 
     async def ping(self) -> Answer:
         """Return that the coordinator lives, and which life it is."""
@@ -43,6 +44,14 @@ class Coordinator:
     async def topology(self) -> Answer:
         """Return the Topology."""
         return self._record.sealed(answers.picture(self._record.state).model_dump(mode="json"))
+
+    async def note(self, track: JSON, now: float) -> Answer:
+        """Keep what a process spent its start on, one that no supervisor serves; it dies with this actor."""
+        return await self._record.tell(None, lambda state: self._notes.take(track, now))
+
+    async def notes(self) -> Answer:
+        """Return what processes noted, as the tracks of a picture."""
+        return self._record.sealed({"tracks": self._notes.to_json()})
 
     async def add_node(self, node: JSON) -> Answer:
         """Take a node whose Ray is up."""

@@ -161,8 +161,8 @@ class HeadDriver:
                 ) from exc
         raise ClusterLostError(self._spec.node, "this process has left Ray", "see the first error above")
 
-    async def topology(self) -> Mapping[str, Any]:
-        """Return what the coordinator knows, as JSON types.
+    async def topology(self) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+        """Return what the coordinator knows, and the tracks that it keeps, as JSON types.
 
         Raises:
             ClusterLostError: it does not answer.
@@ -174,12 +174,12 @@ class HeadDriver:
         if client is None or not ray.is_initialized():
             raise ClusterLostError(self._spec.node, "this process has left Ray", "see the first error above")
         try:
-            answer: Mapping[str, Any] = await client.handle.topology.remote()
+            topology, noted = await asyncio.gather(client.handle.topology.remote(), client.handle.notes.remote())
         except ray.exceptions.RayError as exc:
             raise ClusterLostError(
                 self._spec.node, f"the coordinator does not answer ({type(exc).__name__})", "see the logs of Ray there"
             ) from exc
-        return answer
+        return topology, noted["tracks"]
 
     def publish(self, nodes: Sequence[Mapping[str, Any]]) -> None:
         """Tell Ray's job drivers, people and the login node how this cluster is reached."""

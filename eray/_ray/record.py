@@ -31,7 +31,7 @@ class Record:
         self._signals: dict[str | None, asyncio.Event] = {}
 
     async def tell(
-        self, event: Callable[[], events.Event], answer: Callable[[State], Answer] = lambda state: {}
+        self, event: Callable[[], events.Event] | None, answer: Callable[[State], Answer] = lambda state: {}
     ) -> Answer:
         """Accept the event, and answer at once."""
         return await self.serve(event, lambda state: answer(state) | {"done": True}, None, 0.0)

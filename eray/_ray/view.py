@@ -2,7 +2,7 @@
 
 import asyncio
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -37,6 +37,7 @@ class View:
         self.noted = Noted(spec.nodes)
         self._lost: dict[int, tuple[float, str]] = {}
         self._topology: Mapping[str, Any] | None = None
+        self._tracks: Sequence[Mapping[str, Any]] = ()
         self._asked_at = 0.0
         self._asking = asyncio.Lock()
         self._keeping: asyncio.Task[None] | None = None
@@ -85,7 +86,7 @@ class View:
             "head": spec.node,
             "nodes": [self._node(rank, name) for rank, name in enumerate(spec.nodes)],
             "topology": topology,
-            "tracks": self.noted.to_json(),
+            "tracks": [*self.noted.to_json(), *self._tracks],
             "ending": ending,
             "versions": {
                 "eray": software.eray_version(),
@@ -113,6 +114,6 @@ class View:
             if self._bring_up.has_coordinator.is_set() and clock.monotonic() - self._asked_at > FRESH_S:
                 with suppress(ErayError, TimeoutError):
                     async with asyncio.timeout(ASK_S):
-                        self._topology = await self._driver.topology()
+                        self._topology, self._tracks = await self._driver.topology()
                 self._asked_at = clock.monotonic()
         return self._topology

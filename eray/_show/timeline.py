@@ -31,6 +31,8 @@ DOING = {
     "all running": "hear that all run",
     "stop": "end the processes of the generation before",
 }
+SHORT_S = 0.005
+"""Steps that the summary adds up."""
 Table = Sequence[tuple[str, ...]]
 
 
@@ -38,7 +40,12 @@ def timeline_text(picture: Picture) -> str:
     """Return the summary: for each start its steps, what it waited for longest, and the spans' usual and longest."""
     parts: list[str] = []
     for path in critical_paths(picture):
-        rows = [(_name(step), step.where, f"{step.seconds:.2f}", _percent(step.share)) for step in path.steps]
+        shown = [step for step in path.steps if step.seconds >= SHORT_S]
+        rows = [(_name(step), step.where, f"{step.seconds:.2f}", _percent(step.share)) for step in shown]
+        if len(shown) < len(path.steps):
+            short = [step for step in path.steps if step.seconds < SHORT_S]
+            spent, share = sum(step.seconds for step in short), sum(step.share for step in short)
+            rows.append((f"{len(short)} shorter than {SHORT_S:g} s", "", f"{spent:.2f}", _percent(share)))
         rows.append(("total", "", f"{path.seconds:.2f}", _percent(1.0)))
         table = _table((("step", "where", "seconds", "share"), *rows), right=(2, 3))
         parts += ["\n".join((_heading(path), "", *table, "", sentence(path)))]
@@ -90,7 +97,8 @@ def spreads(picture: Picture) -> Iterator[tuple[str, str, float, float, str]]:
 
 
 def _heading(path: CriticalPath) -> str:
-    who = f"{path.count} {'nodes' if path.world is None else 'processes'}"
+    one, many = ("node", "nodes") if path.world is None else ("process", "processes")
+    who = f"{path.count} {one if path.count == 1 else many}"
     whose = "the nodes" if path.world is None else f"world {path.world}, generation {path.generation}"
     if path.is_complete:
         came = "all ready" if path.world is None else "first collective possible"

@@ -1,7 +1,11 @@
 """What nodes and processes noted, brought on the head's clock."""
 
+import pytest
+from pydantic import ValidationError
+
 from eray._core.picture import Track
-from eray._ray.noted import KEPT_GENERATIONS, Noted, recorder
+from eray._io import clock
+from eray._ray.noted import KEPT_GENERATIONS, KEPT_WORLDS, Noted, Notes, recorder
 
 ROWS = [["join", 100.0, 101.5], ["check", 102.0, None], "nonsense"]
 
@@ -28,6 +32,19 @@ def test_only_the_last_lives_of_a_world_are_kept() -> None:
             noted.take(0, {"type": "spans", **place, "spans": ROWS})
     kept = [(each["world"], each["generation"]) for each in noted.to_json()]
     assert kept == [(world, generation) for world in ("a", "b") for generation in range(3, KEPT_GENERATIONS + 3)]
+
+
+def test_processes_without_a_supervisor_tell_the_coordinator_by_their_own_clock() -> None:
+    notes = Notes()
+    place = {"node": "10.0.0.1", "node_rank": None, "generation": 1, "process_index": 0}
+    for number in range(KEPT_WORLDS + 2):
+        notes.take({**place, "world": f"w{number:02}", "spans": ROWS}, now=102.5)
+    tracks = [Track.model_validate(each) for each in notes.to_json()]
+    assert [track.world for track in tracks] == [f"w{number:02}" for number in range(2, KEPT_WORLDS + 2)]
+    assert tracks[0].spans[0].end - tracks[0].spans[0].begin == 1.5
+    assert abs(clock.unix() - tracks[0].spans[1].begin - 0.5) < 1.0
+    with pytest.raises(ValidationError):
+        notes.take({**place, "world": "w", "generation": "first", "spans": ROWS}, now=102.5)
 
 
 def test_first_span_is_the_process_until_now() -> None:
