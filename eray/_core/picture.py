@@ -90,7 +90,7 @@ class Picture(Model):
 
     Attributes:
         phase: ``starting`` until every node is ready for the first time, then ``up``; ``ended``.
-        purpose: ``run``, ``up`` or ``tasks``: what started it.
+        purpose: ``run``, ``up`` or ``tasks``: what started it; ``foreign`` where that was not eray.
         topology: the coordinator's; None before there is one.
         environment: the variables that decided, without secrets, as the head saw them.
         remarks: what the head said to people, oldest first: (unix time, text).
