@@ -7,6 +7,8 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from eray._core.version import __version__ as __version__
+
 if _TYPE_CHECKING:
     from eray._attach import Cluster, attach, coordinator
     from eray._connect import connect

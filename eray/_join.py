@@ -1,5 +1,6 @@
 """The steps of one join, in order: who am I, reach the cluster, take a place, start JAX."""
 
+import logging
 import os
 import sys
 from collections.abc import MutableMapping
@@ -15,6 +16,7 @@ from eray._facts import join_request
 from eray._identity import Identity, identify
 from eray._io import clock
 from eray._io.link import Link
+from eray._io.log_lines import host_of, log_change, log_program
 from eray._preemption import Preemption
 from eray._ray.notices import say
 from eray._reach import HEAD_FIRST_S, Access, await_word, foreign_access, open_link, reach
@@ -23,6 +25,8 @@ from eray.errors import ClusterLostError, DuplicateProcessError, ErayError, Join
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient, JoinAnswer
+
+logger = logging.getLogger(__name__)
 
 
 class Join:
@@ -54,6 +58,7 @@ class Join:
         """Join, and return the connection; after an error nothing of it is left."""
         from eray._ray import attach
 
+        log_program(self._environ, host_of(self._environ))
         attached = attach.current_address() is not None
         self._owns_ray = not attached
         identity = identify(
@@ -125,10 +130,12 @@ class Join:
         if access.link is None:
             watch_own_actor(handle, request)
         answer = client.join(request, timeout_s=self._join_timeout_s, progress=say)
+        member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
+        log_change(logger, "process-joined", **member, node=access.node["name"])
         if access.link is not None:
-            member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
             access.link.send({"type": "member", **member})
         address = self._start(client, identity.world, answer, access, deadline)
+        log_change(logger, "process-running", **member, node=access.node["name"])
         membership = Membership(
             world=identity.world,
             generation=answer.generation,

@@ -21,6 +21,17 @@ class Membership:
     alone: bool
 
     @property
+    def place(self) -> tuple[str, int, int]:
+        """World, generation and process_index, as the coordinator is asked with them."""
+        return self.world, self.generation, self.process_index
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """What lines of the log call it by."""
+        ids = dict(zip(("world", "generation", "process_index"), self.place, strict=True))
+        return {**ids, "node": str(self.node.get("name"))}
+
+    @property
     def name(self) -> str:
         """The process as messages name it."""
         return f"process {self.process_index} on {self.node.get('name')}"

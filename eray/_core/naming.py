@@ -81,11 +81,15 @@ def ray_temp_directory(run_dir: str) -> str:
         return inside
     parent = run_dir.rpartition("/")[0]
     short = f"{parent}/{hashlib.sha256(run_dir.encode()).hexdigest()[:10]}"
-    if len(short.encode()) > MAX_RAY_TEMP_BYTES:
+    surplus = len(short.encode()) - MAX_RAY_TEMP_BYTES
+    if surplus > 0:
+        tmpdir = parent.rpartition("/")[0]
+        size = len(tmpdir.encode())
         raise DirectoryError(
-            short,
-            f"{len(short.encode())} bytes are too long for Ray's sockets, {MAX_RAY_TEMP_BYTES} are possible",
-            "set ERAY_TMPDIR to a shorter directory on a local disk, such as /tmp",
+            f"ERAY_TMPDIR={tmpdir}",
+            f"its {size} bytes are {surplus} too many: Ray's sockets are below it, in {short}, and their paths have a "
+            "limit",
+            f"set ERAY_TMPDIR to a shorter directory on a local disk, such as /tmp, of {size - surplus} bytes at most",
         )
     return short
 

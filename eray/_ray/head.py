@@ -14,6 +14,7 @@ from eray._core.phase import COMPLETE, Phase
 from eray._core.rollcall import NodeReport
 from eray._core.timing import Deadline
 from eray._io import clock
+from eray._io.log_lines import log_change
 from eray._io.threads import in_daemon_thread
 from eray._ray.alarm import Alarm
 from eray._ray.bring_up import BringUp
@@ -80,6 +81,7 @@ class Head:
             self._spawn(self._watch_worlds())
             self._spawn(self._news.post())
             code = await self._failures.result
+            log_change(logger, "cluster-ended", node=self._spec.node, code=code, cause=self._failures.outcome.cause)
             if server is not None:
                 server.refuse()
             await self._take_down()
@@ -96,7 +98,7 @@ class Head:
     def handle(self, rank: int, message: Message) -> None:
         """Take what a node says."""
         kind = message["type"]
-        logger.info("node %s: %s", rank, kind)
+        logger.debug("node %s says %s", self._spec.nodes[rank], kind)
         if kind == "gcs":
             self._bring_up.gcs_is_up(message["gcs_address"])
         elif kind == "ray-ready":
@@ -132,11 +134,12 @@ class Head:
         if roll.problem is not None:
             self._failures.fail_with(roll.problem)
             return
+        log_change(logger, "node-reported", node=report.name, node_rank=report.node_rank)
         self._bring_up.start(report)
         self._alarm.repeat(report.node_rank)
         if roll.complete and not self._complete:
             self._complete = True
-            logger.info("roll-call complete")
+            log_change(logger, "all-reported", node_count=len(self._spec.nodes))
             if self._generations is not None:
                 self._generations.start()
 
@@ -145,6 +148,7 @@ class Head:
             self._generations.came(rank)
 
     def _node_lost(self, rank: int, name: str, reason: str) -> None:
+        log_change(logger, "node-lost", node=name, node_rank=rank, reason=reason)
         self._bring_up.forget(rank)
         if rank in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
             return
@@ -181,7 +185,8 @@ class Head:
                 name, generation, phase = world["name"], world["generation"], world["phase"]
                 if self._phases.get(name) != phase:
                     self._phases[name] = phase
-                    logger.info("world %s generation %s is %s", name, generation, phase)
+                    cause = world["failure"]
+                    log_change(logger, "world-phase", world=name, generation=generation, phase=phase, cause=cause)
                 if name in self._own_worlds:
                     self._take_world(world)
 

@@ -14,9 +14,10 @@ from eray._core.naming import host_port
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
 from eray._io import net
+from eray._io.log_lines import log_change
 from eray._io.ward import Ward
 from eray._ray import home
-from eray._ray.clients import Client, Clients
+from eray._ray.clients import PLACE, Client, Clients
 from eray._ray.commands import start_command
 from eray._ray.notices import fault, say
 from eray._ray.ray_node import RayNode
@@ -143,8 +144,10 @@ class Supervisor:
         timeout_s = self.spec.cluster_timeout_s
         if gcs_address is None:
             gcs_address = host_port(self.address, await self._ray.gcs_port(timeout_s))
+            log_change(logger, "gcs-up", node=self.spec.node, node_rank=self.spec.node_rank, gcs_address=gcs_address)
             self.emit({"type": "gcs", "gcs_address": gcs_address})
         ray_node_id = await self._ray.ready(timeout_s)
+        log_change(logger, "raylet-ready", node=self.spec.node, node_rank=self.spec.node_rank, ray_node_id=ray_node_id)
         self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})
         what = await self._ray.ended()
         if not self._stopping:
@@ -192,6 +195,8 @@ class Supervisor:
         if not client.left and not self._clients.has_other(client):
             place = client.place or (client.hello.get("world"), None, client.hello.get("process_index"))
             cause = f"process {place[2]} on {self.spec.node} (pid {client.pid}) died"
+            ids = dict(zip(PLACE, place, strict=True))
+            log_change(logger, "process-died", **ids, node=self.spec.node, cause=cause)
             self.emit({"type": "died", "place": list(place), "cause": cause, "joined": client.place is not None})
         self._tell_idle()
 
@@ -203,6 +208,8 @@ class Supervisor:
     def _client_failed(self, client: Client, message: Message) -> None:
         index = client.hello.get("process_index")
         about = {"process_index": index, "generation": self._processes.generation}
+        world, cause = client.hello.get("world"), message["cause"]
+        log_change(logger, "process-failed", world=world, **about, node=self.spec.node, cause=cause)
         self.emit({"type": "process-failed", "cause": message["cause"], "code": message["code"], **about})
         self._part(client, True)
 

@@ -258,7 +258,6 @@ def test_limits_are_those_of_this_process():
 def test_installed_versions_are_told_without_an_import():
     assert software.installed("pytest") == pytest.__version__
     assert software.installed("no-such-package-anywhere") is None
-    assert software.eray_version()
 
 
 def test_check_possible_makes_nothing(tmp_path):
