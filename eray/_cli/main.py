@@ -25,8 +25,19 @@ COMMANDS = {
 }
 
 
+class _Formatter(argparse.HelpFormatter):
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        """Show ``-- CMD …`` where the program stands: argparse would write ``...``."""
+        if action.nargs == argparse.REMAINDER and isinstance(action.metavar, str):
+            return action.metavar
+        return super()._format_args(action, default_metavar)
+
+
 class CommandParser(argparse.ArgumentParser):
     """Refuses options that it does not know with its own usage: argparse would show that of ``eray`` alone."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"formatter_class": _Formatter, **options})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and end with code 2 where something is left."""
@@ -39,7 +50,7 @@ class CommandParser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = command_parser({word for word in arguments if not word.startswith("-")})
+    parser = command_parser([word for word in arguments if not word.startswith("-")][:1])
     try:
         if not arguments:
             parser.print_help(sys.stderr)

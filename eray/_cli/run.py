@@ -92,8 +92,8 @@ def _world(args: argparse.Namespace, command: list[str], node_count: int, settin
 
 def _check_min_nodes(wanted: int | None, found: int, remedy: str) -> None:
     if wanted is not None and wanted > found:
-        there = f"there {'is 1 node' if found == 1 else f'are {found} nodes'}"
-        raise UsageError(f"--min-nodes {wanted} is more than there are: {there}; give {found} or less, or {remedy}")
+        there, most = ("is only 1 node", "1") if found == 1 else (f"are only {found} nodes", f"{found} at most")
+        raise UsageError(f"--min-nodes {wanted}: there {there}; give {most}, or {remedy}")
 
 
 def _options(args: argparse.Namespace, command: list[str]) -> list[str]:

@@ -87,9 +87,8 @@ def ray_temp_directory(run_dir: str) -> str:
         size = len(tmpdir.encode())
         raise DirectoryError(
             f"ERAY_TMPDIR={tmpdir}",
-            f"its {size} bytes are {surplus} too many: Ray's sockets are below it, in {short}, and their paths have a "
-            "limit",
-            f"set ERAY_TMPDIR to a shorter directory on a local disk, such as /tmp, of {size - surplus} bytes at most",
+            f"too long: it has {size} bytes, {size - surplus} are possible, for Ray's sockets are below it in {short}",
+            "set ERAY_TMPDIR to a shorter directory on a local disk, such as /tmp",
         )
     return short
 
