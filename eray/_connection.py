@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from eray._core.membership import Membership
+from eray._core.membership import Fact, Membership
 from eray._io import clock
 from eray._io.link import Link
 from eray._io.log_lines import log_change
@@ -55,13 +55,13 @@ class Connection:
         self.beside: CoordinatorClient | None = None  # who asks the coordinator in a thread
         self._shutdown_jax, self._detach_ray, self._preemption = shutdown_jax, detach_ray, preemption
 
-    world = property(lambda self: self._about.world)
-    generation = property(lambda self: self._about.generation)
-    process_index = property(lambda self: self._about.process_index)
-    process_count = property(lambda self: self._about.process_count)
-    local_device_ids = property(lambda self: self._about.local_device_ids)
-    device_rule = property(lambda self: self._about.device_rule)
-    coordinator_address = property(lambda self: self._about.coordinator_address)
+    world = Fact(lambda about: about.world)
+    generation = Fact(lambda about: about.generation)
+    process_index = Fact(lambda about: about.process_index)
+    process_count = Fact(lambda about: about.process_count)
+    local_device_ids = Fact(lambda about: about.local_device_ids)
+    device_rule = Fact(lambda about: about.device_rule)
+    coordinator_address = Fact(lambda about: about.coordinator_address)
 
     @property
     def is_open(self) -> bool:

@@ -1,7 +1,10 @@
 """One process's place in a world, as the coordinator decided it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,20 @@ class Membership:
             f"process {self.process_index} of {self.process_count} in world {self.world!r} "
             f"generation {self.generation} on {self.node.get('name')}"
         )
+
+
+class _Member(Protocol):
+    _about: Membership
+
+
+class Fact(Generic[T]):
+    """Reads one fact of a member's ``_about``, with its type; nobody can set it."""
+
+    def __init__(self, read: Callable[[Membership], T]) -> None:
+        self._read = read
+
+    def __get__(self, member: _Member, _: type | None = None) -> T:
+        return self._read(member._about)
+
+    def __set__(self, member: _Member, value: object) -> NoReturn:
+        raise AttributeError("this is decided by the coordinator and cannot be set")
