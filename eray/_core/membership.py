@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -58,8 +58,14 @@ class Fact(Generic[T]):
     def __init__(self, read: Callable[[Membership], T]) -> None:
         self._read = read
 
-    def __get__(self, member: _Member, _: type | None = None) -> T:
-        return self._read(member._about)
+    @overload
+    def __get__(self, member: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, member: _Member, owner: type) -> T: ...
+
+    def __get__(self, member: _Member | None, owner: type) -> Self | T:
+        return self if member is None else self._read(member._about)
 
     def __set__(self, member: _Member, value: object) -> NoReturn:
         raise AttributeError("this is decided by the coordinator and cannot be set")

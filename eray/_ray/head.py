@@ -148,10 +148,10 @@ class Head:
             self._generations.came(rank)
 
     def _node_lost(self, rank: int, name: str, reason: str) -> None:
-        log_change(logger, "node-lost", node=name, node_rank=rank, reason=reason)
         self._bring_up.forget(rank)
         if rank in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
             return
+        log_change(logger, "node-lost", node=name, node_rank=rank, reason=reason)
         self._failures.node_lost(rank, name, reason, self._processes_on(rank))
         self._end_when_idle()
 
