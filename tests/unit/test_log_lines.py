@@ -20,6 +20,7 @@ from eray._io.log_lines import JsonFormatter, TextFormatter, host_of, log_change
 
 ROOT = Path(__file__).resolve().parents[2]
 ALWAYS = {"time", "level", "logger", "host", "pid", "message"}
+OWN_HANDLER = "logging.basicConfig(format='mine %(message)s')"
 IDS = {"world", "generation", "process_index", "node"}
 
 
@@ -238,25 +239,25 @@ def test_json_is_for_the_command_and_what_it_starts(words, environ):
 
 
 @pytest.mark.parametrize(
-    ("environ", "program", "lines"),
+    ("environ", "before", "after", "lines"),
     [
-        ({}, "", []),
-        ({"ERAY_LOG": "info"}, "", ["INFO eray.x: one host=h"]),
-        ({"ERAY_LOG": "error"}, "", []),
-        ({"ERAY_LOG": "info"}, "logging.basicConfig(format='mine %(message)s')", ["mine one"]),
-        ({"ERAY_LOG": "info"}, "logging.getLogger('eray').setLevel('ERROR')", []),
+        ({}, "", "", []),
+        ({"ERAY_LOG": "info"}, "", "", ["INFO eray.x: one host=h"]),
+        ({"ERAY_LOG": "error"}, "", "", []),
+        ({"ERAY_LOG": "info"}, OWN_HANDLER, "", ["mine one"]),
+        ({"ERAY_LOG": "info"}, "", OWN_HANDLER, ["mine one"]),
+        ({"ERAY_LOG": "info"}, "logging.getLogger('eray').setLevel('ERROR')", "", []),
     ],
-    ids=["nothing set", "info", "error", "its own handlers", "its own level"],
+    ids=["nothing set", "info", "error", "its own handler", "its own handler later", "its own level"],
 )
-@pytest.mark.parametrize("before", [True, False], ids=["configured before", "configured after"])
-def test_program_keeps_its_own_logging(environ, program, lines, before):
+def test_program_keeps_its_own_logging(environ, before, after, lines):
     code = f"""
 import logging
 from eray._io.log_lines import log_program
-{program if before else ""}
+{before}
 for _ in range(2):
     log_program({environ}, "h")
-{"" if before else program}
+{after}
 logging.getLogger("eray.x").info("one")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
