@@ -10,6 +10,7 @@ from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
 from eray._core.tracks import Recorder
 from eray._io import clock
+from eray._io.log_lines import log_change
 from eray._io.threads import in_daemon_thread
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
@@ -83,7 +84,7 @@ class BringUp:
             assert self._gcs_address is not None
             with self._spans.during("coordinator"):
                 await in_daemon_thread(self._driver.create, self._gcs_address, node)
-            logger.info("the coordinator answers")
+            log_change(logger, "coordinator-up", node=self._spec.node)
             self.has_coordinator.set()
         if not self.has_coordinator.is_set():
             return
@@ -93,6 +94,7 @@ class BringUp:
             access = {"gcs_address": self._gcs_address, "dashboard": self._driver.dashboard}
             self._nodes.send(each, {"type": "ready", **access, "node": self._up[each]})
             self._told.add(each)
+            log_change(logger, "node-ready", node=self._spec.nodes[each], node_rank=each)
             self._came(each)
         if len(self._told) == len(self._spec.nodes) and not self.all_were_ready:
             self.all_were_ready = True
@@ -112,7 +114,7 @@ class BringUp:
         self.has_coordinator.set()
 
     async def _tell_people(self) -> None:
-        logger.info("all nodes are ready")
+        log_change(logger, "cluster-up", node_count=len(self._spec.nodes))
         with suppress(TimeoutError):  # a home that hangs holds nothing up
             async with asyncio.timeout(HOME_S):
                 await in_daemon_thread(self._driver.publish, list(self._up.values()))

@@ -46,8 +46,12 @@ class Children:
         """How many of them run."""
         return len(self._children)
 
-    async def start(self, process_index: int, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        """Start one process in a session of its own, with no input; raises OSError where that is not possible."""
+    async def start(self, process_index: int, argv: Sequence[str], env: Mapping[str, str]) -> int:
+        """Start one process in a session of its own, with no input, and return its pid.
+
+        Raises:
+            OSError: that is not possible.
+        """
         out, err = os.pipe(), os.pipe()
         try:
             # Pipes of our own: asyncio would not tell the end of a process while a grandchild holds its pipes open.
@@ -73,6 +77,7 @@ class Children:
         task = asyncio.create_task(self._follow(child))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return started.pid
 
     async def stop(self, leave_s: float, grace_s: float) -> None:
         """End them and what they started: SIGTERM after ``leave_s``, SIGKILL ``grace_s`` later.

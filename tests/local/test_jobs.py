@@ -177,7 +177,7 @@ def test_two_clusters_take_no_job_of_each_other(cluster: Cluster) -> None:
     unclear = place.eray("submit", "--", "true").wait()
     assert unclear.returncode == 2
     assert "several clusters run on this machine: " in unclear.stderr
-    assert "choose one with `--job`" in unclear.stderr
+    assert "choose one with `--job local-" in unclear.stderr
     before = set(other.jobs())
     program = ["--", "python", "-c", WHERE]
     pairs = ((cluster, other), (other, cluster))
