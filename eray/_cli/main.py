@@ -22,6 +22,7 @@ COMMANDS = {
     "plan": "what eray makes of the environment: nodes, head, ports, processes, devices, problems",
     "doctor": "what keeps eray from working on this host, and what to do about it",
     "logs": "where the logs of a job are, and the end of the one that explains its failure",
+    "report": "one HTML page of a cluster: nodes, devices, processes, the start, what is wrong and what to do",
 }
 
 
