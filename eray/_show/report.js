@@ -170,6 +170,7 @@
 
   function draw() {
     const start = data.starts[find("which").value];
+    find("rows").parentNode.hidden = start[4].length === start[5].length;
     const all = shownRows(start);
     const said = Math.min(all.length, MOST).toLocaleString("en") + " of " + start[4].length.toLocaleString("en") + " rows";
     find("chart-shown").textContent = said + (all.length > MOST ? "; name a node to see others" : "");
