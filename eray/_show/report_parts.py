@@ -141,7 +141,7 @@ def _processes(world: World) -> Html:
         (
             each.process_index,
             each.node,
-            tag("strong", each.state, " ✕", class_="bad") if state_of(each) == "dead" else each.state,
+            tag("strong", each.state, "\u00a0✕", class_="bad") if state_of(each) == "dead" else each.state,
             each.pid,
             "unset" if each.visible is None else ", ".join(each.visible) or "none",
             "JAX decides" if each.local_device_ids is None else folded(each.local_device_ids) or "none",

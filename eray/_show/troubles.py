@@ -51,12 +51,13 @@ def _nodes(picture: Picture, rows: Sequence[NodeRow]) -> Iterator[Trouble]:
     for reason, names in lost.items():
         remedy = f"see whether it is up (`sinfo -R`, `scontrol show node`), and its log; {_logs(picture)}"
         yield Trouble("error", f"{counted(len(names), 'node')} lost, {folded_names(names)}: {reason}", remedy)
-    of = f"of {len(rows)}" if len(rows) > 1 else ""
+    of = f" of {len(rows)}" if len(rows) > 1 else ""
+    did = "never reported" if picture.phase == "ended" else "did not report yet"
     if names := [row.view.name for row in rows if row.view.state == "awaited"]:
-        found = f"{counted(len(names), 'node')} {of} did not report yet: {folded_names(names)}"
+        found = f"{counted(len(names), 'node')}{of} {did}: {folded_names(names)}"
         yield Trouble("warning", found, f"{LOOK}; or raise ERAY_CLUSTER_TIMEOUT_S")
     if names := [row.view.name for row in rows if row.view.state == "reported" and picture.phase != "ended"]:
-        found = f"{counted(len(names), 'node')} {of} still bring Ray up: {folded_names(names)}"
+        found = f"{counted(len(names), 'node')}{of} still bring Ray up: {folded_names(names)}"
         yield Trouble("note", found, f"{LOOK}; or raise ERAY_CLUSTER_TIMEOUT_S")
 
 
@@ -82,9 +83,9 @@ def _absent(world: World, name: str) -> Iterator[Trouble]:
     if len(world.processes) == world.process_count or world.phase in COMPLETE:
         return
     absent = set(range(world.process_count)) - {process.process_index for process in world.processes}
-    found = (
-        f"{name} waits for {len(absent)} of {counted(world.process_count, 'process', 'processes')}: {folded(absent)}"
-    )
+    of = f"{len(absent)} of {counted(world.process_count, 'process', 'processes')}"
+    never = world.phase == "failed"
+    found = f"{name}: {of} never joined: {folded(absent)}" if never else f"{name} waits for {of}: {folded(absent)}"
     remedy = "see whether each started and called eray.connect(); or raise ERAY_JOIN_TIMEOUT_S"
     yield Trouble("warning", found, remedy)
 

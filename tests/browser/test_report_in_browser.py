@@ -18,8 +18,8 @@ pytestmark = pytest.mark.browser
 HOSTILE = "</script><script>document.title='x'</script><img src=x onerror=\"document.title='x'\">"
 TEXTS = {name: resources.files("eray._show").joinpath(name).read_text("utf-8") for name in FILES}
 
-# How many texts are visible, and those with too little contrast to a colour behind them: that of their bar in the chart,
-# else of the nearest element that has one (a pattern has several).
+# How many texts are visible, and those with too little contrast to a colour behind them: that of their bar in the
+# chart, else of the nearest element that has one (a pattern has several).
 CONTRAST = """() => {
   const parse = (text) => (text.match(/rgba?\\([^)]*\\)/g) || []).map((each) => each.match(/[\\d.]+/g).map(Number));
   const linear = (c) => c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4;

@@ -190,6 +190,17 @@ def test_troubles_name_what_is_wrong_and_a_remedy(seen, level, words) -> None:
     assert found[0].remedy
 
 
+def test_troubles_of_the_past_do_not_wait() -> None:
+    ended = Ending(at=BEGAN + 9, code=4, cause="gave up")
+    more = {"world_phase": Phase.FAILED, "phase": "ended", "failure": "gave up"}
+    seen = picture(awaited=[1], states=["joined"] * 2 + ["awaited"] * 2, ending=ended, **more)
+    found = [each.found for each in troubles(seen, node_rows(seen))]
+    assert found[1:] == [
+        "1 node of 2 never reported: node0002",
+        "world 'main' (generation 1): 2 of 4 processes never joined: 2–3",
+    ]
+
+
 def test_troubles_are_none_where_all_is_well() -> None:
     assert troubles(picture(), node_rows(picture())) == ()
     assert "Nothing is wrong." in render(picture(), TEXTS)
