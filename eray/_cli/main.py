@@ -22,6 +22,7 @@ COMMANDS = {
     "doctor": "what keeps eray from working on this host, and what to do about it",
     "timeline": "what the start of a cluster and its worlds spent its time on; a trace of it for Perfetto",
     "logs": "where the logs of a job are, and the end of the one that explains its failure",
+    "report": "one HTML page of a cluster: nodes, devices, processes, the start, what is wrong and what to do",
     "completion": "a script that completes eray's commands and options in a shell",
 }
 
