@@ -64,7 +64,7 @@ def test_timeline_prints_the_trace_alone(saved, capsys, monkeypatch):
         (["--from", "picture.json", "--json", "-o", "-"], "--json and -o -"),
         (
             ["--from", "picture.json", "-o", "nowhere/trace"],
-            "-o nowhere/trace: cannot be written (No such file or directory)",
+            "-o nowhere/trace: cannot be written (No such file",
         ),
         (["--from", "picture.json", "-o", "."], "-o .: cannot be written (Is a directory)"),
     ],
