@@ -36,6 +36,9 @@ SPANS = (
 """What a node's supervisor or a process spends its start on, in the usual order (docs/timeline.md)."""
 
 
+STOPPED_BY = {130: "SIGINT", 143: "SIGTERM"}
+
+
 class NodeView(Model):
     """One node as the head sees it.
 
@@ -83,6 +86,20 @@ class Ending(Model):
     at: float
     code: int
     cause: str | None = None
+
+    @property
+    def words(self) -> str:
+        """How it ended, for people."""
+        if self.code == 0:
+            return "ended well"
+        if self.was_stopped:
+            return f"stopped by {STOPPED_BY[self.code]}"
+        return f"ended with code {self.code}"
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether somebody ended it by a signal, and nothing had failed."""
+        return self.code in STOPPED_BY and self.cause is None
 
 
 class Picture(Model):

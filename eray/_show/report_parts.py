@@ -21,8 +21,8 @@ def standing(picture: Picture, found: Sequence[Trouble]) -> tuple[str, str]:
     """Return how it stands in one word for colour (``error``, ``warning``, ``note``) and in words for people."""
     worst = found[0].level if found else "note"
     if picture.ending is not None:
-        code = picture.ending.code
-        return ("error", f"ended with code {code}") if code else ("note", "ended well")
+        ending = picture.ending
+        return "error" if ending.code and not ending.was_stopped else "note", ending.words
     words = {"starting": "starting", "up": "up", "ended": "ended, how is not known"}[picture.phase]
     return worst, words if worst == "note" else f"{words}, with {'errors' if worst == 'error' else 'warnings'}"
 
