@@ -20,6 +20,7 @@ COMMANDS = {
     "node": "one node's supervisor; `run`, `up` and `connect()` start it",
     "plan": "what eray makes of the environment: nodes, head, ports, processes, devices, problems",
     "doctor": "what keeps eray from working on this host, and what to do about it",
+    "status": "how a cluster is, while it runs and afterwards: nodes, worlds, who is awaited, what failed",
     "timeline": "what the start of a cluster and its worlds spent its time on; a trace of it for Perfetto",
     "logs": "where the logs of a job are, and the end of the one that explains its failure",
     "report": "one HTML page of a cluster: nodes, devices, processes, the start, what is wrong and what to do",

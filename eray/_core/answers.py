@@ -125,17 +125,18 @@ def picture(state: State) -> Topology:
     )
 
 
-_AWAITED = {
+AWAITED = {
     Phase.FORMING: Stage.JOINED,
     Phase.PLANNED: Stage.RUNNING,
     Phase.PUBLISHED: Stage.RUNNING,
     Phase.DRAINING: Stage.LEFT,
 }
+"""How far the processes of a world must come for its next phase; none where nothing is awaited."""
 
 
 def _summary(world: WorldState, now: float) -> Answer:
     failure = world.failure
-    awaited = _AWAITED.get(world.phase)
+    awaited = AWAITED.get(world.phase)
     since = world.timeline[-1][1] if world.timeline else now
     summary = {
         "name": world.name,

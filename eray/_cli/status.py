@@ -1,0 +1,111 @@
+"""``eray status``: how a cluster is, while it runs and afterwards."""
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import datetime, tzinfo
+from functools import partial
+from typing import Any
+
+from eray._cli.job_access import add_job_argument
+from eray._core.picture import Picture
+from eray._identity import read_site
+from eray._io import clock
+from eray._show.status import PATIENCE_S, StatusView, status_text
+from eray._show.waits import waits_of
+
+PAUSE_S = 1.0
+Show = Callable[[Picture], None]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_job_argument(parser)
+    parser.add_argument("--watch", action="store_true", help="go on until the cluster ends")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a picture")
+
+
+def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Show the cluster; 0 where there is one, also one that ended.
+
+    Raises:
+        RayAttachError: there is none.
+        UsageError: there are several.
+    """
+    from eray._look import Window
+
+    with closing(Window(read_site(environ), args.job)) as window:
+        if not args.watch:
+            with screen(environ, args.json, live=False) as show:
+                show(window.picture())
+            return 0
+        with screen(environ, args.json, live=True) as show:
+            watch(window.picture, show, partial(clock.sleep, PAUSE_S))
+    return 0
+
+
+def watch(look: Callable[[], Picture], show: Show, pause: Callable[[], None]) -> None:
+    """Show each picture until the cluster has ended."""
+    while True:
+        picture = look()
+        show(picture)
+        if picture.phase == "ended":
+            return
+        pause()
+
+
+@contextmanager
+def screen(environ: Mapping[str, str], as_json: bool, *, live: bool) -> Iterator[Show]:
+    """Yield what shows a picture: in colours and in place on a terminal, elsewhere as text where something changed."""
+    zone = datetime.fromtimestamp(0).astimezone().tzinfo
+    assert zone is not None
+    if as_json:
+        yield _when_changed(lambda picture: json.dumps(picture.to_json() | {"waits": waits_of(picture).to_json()}))
+    elif not is_rich(environ, is_terminal=sys.stdout.isatty()):
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        yield _when_changed(lambda picture: status_text(picture, width=width, zone=zone), between="\n")
+    else:
+        with _terminal(zone, live) as show:
+            yield show
+
+
+def is_rich(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """Tell whether colours and rewriting are wanted: on a terminal that is not dumb, without NO_COLOR."""
+    return is_terminal and not environ.get("NO_COLOR") and environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
+
+
+def essence(picture: Picture) -> Any:
+    """Return what of a picture makes a new one worth showing: times that only go on do not."""
+    waits = waits_of(picture)
+    nodes = [(view.node_rank, view.state, view.reason) for view in picture.nodes]
+    missing = [[(each.process_index, each.state, each.doing) for each in wait.missing] for wait in waits.worlds]
+    is_long = [for_s >= PATIENCE_S for for_s in (*(w.for_s for w in waits.nodes), *(w.for_s for w in waits.worlds))]
+    return picture.phase, picture.ending, picture.topology, nodes, missing, is_long
+
+
+def _when_changed(text_of: Callable[[Picture], str], between: str = "") -> Show:
+    last: list[Any] = []
+
+    def show(picture: Picture) -> None:
+        now = essence(picture)
+        if last != [now]:
+            print((between if last else "") + text_of(picture), flush=True)
+            last[:] = [now]
+
+    return show
+
+
+@contextmanager
+def _terminal(zone: tzinfo, live: bool) -> Iterator[Show]:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(file=sys.stdout, force_terminal=True, highlight=False, markup=False, emoji=False)
+    if not live:
+        yield lambda picture: console.print(StatusView(picture, zone))
+        return
+    with Live(console=console, auto_refresh=False, redirect_stderr=False) as display:
+        yield lambda picture: display.update(StatusView(picture, zone, console.height - 1), refresh=True)

@@ -1,0 +1,108 @@
+"""Show a cluster as ``eray status`` does: plain text for a pipe, styled lines for a terminal."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from eray._core.phase import Phase
+from eray._core.picture import Picture
+from eray._show.lines import Line, labelled, plain, styled
+from eray._show.node_rows import node_rows
+from eray._show.status_nodes import node_lines
+from eray._show.status_worlds import world_lines
+from eray._show.waits import PUBLISH, Waits, waits_of
+from eray._show.wording import moment
+from eray._show.words import elapsed, hosts, one_line, who
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+
+PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
+PHASES = {"starting": "yellow", "up": "green"}
+PATIENCE_S = 10.0
+"""How long something is awaited before there is a hint what to do about it."""
+
+
+def status_text(picture: Picture, *, width: int | None = None, zone: tzinfo = UTC) -> str:
+    """Return the cluster in lines of at most ``width`` characters, each fact in one line where that is None.
+
+    Times of day are told in ``zone``.
+    """
+    return plain(status_lines(picture, width, zone), width)
+
+
+@dataclass(frozen=True)
+class StatusView:
+    """The same for rich's console, as wide as it is; in ``height`` lines where rows of nodes can be left out."""
+
+    picture: Picture
+    zone: tzinfo = UTC
+    height: int | None = None
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator[Any]:
+        """Yield the styled lines."""
+        lines = status_lines(self.picture, options.max_width, self.zone)
+        yield from styled(lines, options.max_width, self.height)
+
+
+def status_lines(picture: Picture, width: int | None, zone: tzinfo) -> list[Line]:
+    """Return what is known of the cluster: head, nodes, worlds, and what can be done."""
+    rows, waits = node_rows(picture), waits_of(picture)
+    lines = list(_head(picture, zone))
+    lines += node_lines(picture, rows, waits, width)
+    lines += world_lines(picture, waits, zone)
+    return lines + [Line(f"to do: {hint}", "bold", 7) for hint in _hints(picture, waits)][:1]
+
+
+def _head(picture: Picture, zone: tzinfo) -> Iterator[Line]:
+    where = f" on {one_line(picture.cluster)}" if picture.cluster else ""
+    again = f" (restart {picture.restart})" if picture.restart else ""
+    name = f"job {picture.key}{again}{where}" if picture.job is not None else f"cluster {picture.key}"
+    text = f"{name}, {PURPOSES.get(picture.purpose, one_line(picture.purpose))}: "
+    ending = picture.ending
+    if ending is None:
+        lasts = elapsed(picture.taken_at - picture.began_at)
+        style = f"bold {PHASES.get(picture.phase, '')}".strip()
+        yield Line(f"{text}{picture.phase} for {lasts}, head {picture.head}", style)
+    else:
+        style = "bold red" if ending.code else "bold"
+        lasts = elapsed(ending.at - picture.began_at)
+        yield Line(f"{text}ended with code {ending.code} at {moment(ending.at, zone)} after {lasts}", style)
+        if ending.cause is not None:
+            yield labelled("cause", one_line(ending.cause), "red")
+    notice = picture.topology.preemption if picture.topology is not None else None
+    if notice is not None:
+        ago = "" if ending is not None else f", {elapsed(picture.taken_at - notice.at)} ago"
+        yield labelled("preemption", f"{one_line(notice.reason)}{ago}", "yellow")
+
+
+def _hints(picture: Picture, waits: Waits) -> Iterator[str]:
+    """Yield what can be done, the most urgent first."""
+    job = f" --job {picture.job}" if picture.job is not None else ""
+    logs = f"`eray logs{job} --tail 50` shows the end of the log that explains it"
+    if picture.ending is not None:
+        if picture.ending.code:
+            yield logs
+        return
+    late = [wait for wait in waits.nodes if wait.for_s >= PATIENCE_S]
+    for state in ("awaited", "reported", "lost"):
+        if names := [wait.node for wait in late if wait.state == state]:
+            yield f"look at the log of eray on {hosts(names)}, or raise ERAY_CLUSTER_TIMEOUT_S"
+    worlds = picture.topology.worlds if picture.topology is not None else ()
+    if any(world.phase is Phase.FAILED for world in worlds):
+        yield logs
+    for wait in waits.worlds:
+        if wait.for_s >= PATIENCE_S:
+            yield _world_hint(wait.stage, who(wait.missing))
+    if picture.topology is not None and picture.topology.preemption is not None:
+        yield "save before the job ends: `conn.should_save(step)` is true at one step in all processes"
+
+
+def _world_hint(stage: str, missing: str) -> str:
+    if stage == "join":
+        return f"see whether {missing} started and called eray.connect(), or raise ERAY_JOIN_TIMEOUT_S"
+    if stage == "leave":
+        return f"look at the output of {missing}: the others wait on the way out; or raise ERAY_DRAIN_TIMEOUT_S"
+    subject = "its coordinator's address" if stage == PUBLISH else "JAX's start"
+    return f"look at the output of {missing}: {subject} is awaited; or raise ERAY_JOIN_TIMEOUT_S"
