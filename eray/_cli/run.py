@@ -71,8 +71,10 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
 
 def serve(spec: NodeSpec, environ: MutableMapping[str, str], *, led: bool) -> int:
     """Serve a node until its cluster ends; does not return to Python's own exit, where Ray would wait for the dead."""
+    from eray._cli.live import show_start
     from eray._ray.node import supervise
 
+    show_start(environ)
     code = supervise(spec, environ, ray_environment(environ), led=led)
     sys.stdout.flush()
     sys.stderr.flush()

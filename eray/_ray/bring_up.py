@@ -43,8 +43,13 @@ class BringUp:
         self._up: dict[int, dict[str, Any]] = {}
         self.ready: dict[int, float] = {}
         self._told: set[int] = set()
-        self.all_were_ready = False
+        self.were_all_ready = asyncio.Event()
         self.has_coordinator = asyncio.Event()
+
+    @property
+    def all_were_ready(self) -> bool:
+        """Whether every node has been ready, each at some time."""
+        return self.were_all_ready.is_set()
 
     def start(self, report: NodeReport) -> None:
         """Start Ray on a node that has reported: the head's at once, the others' when GCS has its port."""
@@ -97,7 +102,7 @@ class BringUp:
             log_change(logger, "node-ready", node=self._spec.nodes[each], node_rank=each)
             self._came(each)
         if len(self._told) == len(self._spec.nodes) and not self.all_were_ready:
-            self.all_were_ready = True
+            self.were_all_ready.set()
             await self._tell_people()
 
     async def tell_layout(self, served: Mapping[int, Message]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from eray._io import guard, process, signals
+from eray._ray.notices import make_room
 
 TAIL_LINES = 15
 CHUNK = 65_536
@@ -139,6 +140,7 @@ async def _pump(reader: asyncio.StreamReader, sink: BinaryIO, prefix: bytes, tai
             lines.append(rest)
             rest = b""
         if lines:
+            make_room()
             tail.extend(line.decode(errors="replace")[:500] for line in lines)
             with contextlib.suppress(OSError, ValueError):  # our own output is gone: no reason to stop the world
                 sink.write(b"".join(prefix + line + b"\n" for line in lines))

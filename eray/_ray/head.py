@@ -11,8 +11,6 @@ from typing import Any
 
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
-from eray._core.timing import Deadline
-from eray._io import clock
 from eray._io.log_lines import log_change
 from eray._io.threads import in_daemon_thread
 from eray._ray.alarm import Alarm
@@ -21,7 +19,8 @@ from eray._ray.driver import HeadDriver
 from eray._ray.failures import Failures
 from eray._ray.news import News
 from eray._ray.nodes import Nodes
-from eray._ray.notices import fault, say
+from eray._ray.notices import fault
+from eray._ray.start_progress import StartProgress
 from eray._ray.supervisor import Message, Supervisor
 from eray._ray.view import View
 from eray._ray.worlds import Worlds
@@ -32,8 +31,6 @@ logger = logging.getLogger(__name__)
 LEAVE_S = 4.0
 """How long the other nodes may take to stop before the head goes without them."""
 DETACH_S = 2.0
-WAITING_S = 10.0
-"""How often it is said which nodes are awaited."""
 
 
 class Head:
@@ -68,6 +65,7 @@ class Head:
         self._complete = False
         self._idle: set[int] = set()
         self._worlds = Worlds(driver, self._alarm, self._failures, lambda: self._own_worlds)
+        self._progress = StartProgress(spec, self._nodes, self._bring_up, self._worlds, driver)
         self._tasks: set[asyncio.Task[None]] = set()
         supervisor.emit = lambda message: self.handle(0, message)
 
@@ -83,6 +81,7 @@ class Head:
             self._spawn(self._watch_roll_call())
             self._spawn(self._worlds.follow(self._bring_up.has_coordinator))
             self._spawn(self._news.post())
+            self._spawn(self._progress.follow())
             code = await self._failures.result
             log_change(logger, "cluster-ended", node=self._spec.node, code=code, cause=self._failures.outcome.cause)
             if server is not None:
@@ -174,13 +173,10 @@ class Head:
         return list(self._served.get(rank, {}).get("indexes_on_node") or [])
 
     async def _watch_roll_call(self) -> None:
-        deadline = Deadline.after(self._spec.cluster_timeout_s, now=clock.monotonic())
-        while not deadline.is_over(clock.monotonic()):
-            await asyncio.sleep(min(deadline.remaining_s(clock.monotonic()), WAITING_S))
-            if self._bring_up.all_were_ready:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._spec.cluster_timeout_s):
+                await self._bring_up.were_all_ready.wait()
                 return  # a node that is lost later is no late one
-            if self._nodes.roll.missing and self._failures.outcome.cause is None:
-                say(f"waiting for {', '.join(self._nodes.roll.missing[:20])} to report to the head")
         if self._spec.purpose == "tasks" and self._worlds.are_complete:
             return  # worlds of some of the step's tasks: they have all that they need
         if (overdue := self._nodes.overdue(self._bring_up.ready)) is not None:

@@ -27,6 +27,10 @@ class Worlds:
         """Tell whether there is any world, and every one has all that it needs."""
         return bool(self._phases) and set(self._phases.values()) <= COMPLETE
 
+    def phase_of(self, name: str) -> str | None:
+        """Return the phase of a world, None before the first word of it."""
+        return self._phases.get(name)
+
     async def follow(self, has_coordinator: asyncio.Event) -> None:
         """Take what changes, until cancelled."""
         version = 0
