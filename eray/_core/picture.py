@@ -97,6 +97,11 @@ class Ending(Model):
         return f"ended with code {self.code}"
 
     @property
+    def has_failed(self) -> bool:
+        """Whether it ended badly."""
+        return self.code != 0 and not self.was_stopped
+
+    @property
     def was_stopped(self) -> bool:
         """Whether somebody ended it by a signal, and nothing had failed."""
         return self.code in STOPPED_BY and self.cause is None

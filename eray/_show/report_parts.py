@@ -22,7 +22,7 @@ def standing(picture: Picture, found: Sequence[Trouble]) -> tuple[str, str]:
     worst = found[0].level if found else "note"
     if picture.ending is not None:
         ending = picture.ending
-        return "error" if ending.code and not ending.was_stopped else "note", ending.words
+        return "error" if ending.has_failed else "note", ending.words
     words = {"starting": "starting", "up": "up", "ended": "ended, how is not known"}[picture.phase]
     return worst, words if worst == "note" else f"{words}, with {'errors' if worst == 'error' else 'warnings'}"
 

@@ -38,7 +38,7 @@ def _logs(picture: Picture) -> str:
 
 def _ending(picture: Picture) -> Iterator[Trouble]:
     ending = picture.ending
-    if ending is not None and ending.code and not ending.was_stopped:
+    if ending is not None and ending.has_failed:
         cause = f": {ending.cause}" if ending.cause else ", and no cause is known"
         yield Trouble("error", f"the cluster ended with code {ending.code}{cause}", _logs(picture))
 
