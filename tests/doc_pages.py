@@ -18,13 +18,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-BLOCK = re.compile(r"^(?:<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 LINK = re.compile(r"\]\(([^)#\s:]*)(?:#([^)\s]*))?\)")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A code block; ``marks`` are the words of the comment before it, ``printed`` the lines that it is said to print."""
+    """A code block; ``marks`` are the words of the comment before it, ``printed`` what it is said to print."""
 
     page: Path
     line: int
@@ -75,7 +77,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def links(page: Path) -> list[tuple[str, str]]:
-    """Return the links of a page to files and headings of the repository: path, empty for the page itself, and anchor."""
+    """Return a page's links to files and headings of the repository: path, empty for the page itself, and anchor."""
     return LINK.findall(BLOCK.sub("", page.read_text()))
 
 

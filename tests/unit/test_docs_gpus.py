@@ -96,4 +96,3 @@ def test_table_of_jobs() -> None:
 @pytest.mark.parametrize("rule", ["none", "all", "own", "own-bound", "split", "ordinals"])
 def test_every_rule_is_explained(rule: str) -> None:
     assert [row for row in table_rows(PAGE, "## The rules") if row.startswith(f"| `{rule}` |")] != []
-
