@@ -14,6 +14,7 @@ A ``text`` block after a block that is run has lines of its output, in any order
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,6 +62,7 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as mkdocs makes them (Python-Markdown's slugify and unique)."""
     found = set[str]()
