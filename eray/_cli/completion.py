@@ -8,7 +8,12 @@ SHELLS = ("bash", "zsh", "fish")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=SHELLS, help='for bash: `eval "$(eray completion bash)"` in ~/.bashrc')
+    parser.add_argument(
+        "shell",
+        choices=SHELLS,
+        metavar="SHELL",
+        help='bash, zsh or fish; for bash: `eval "$(eray completion bash)"` in ~/.bashrc',
+    )
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
