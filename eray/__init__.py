@@ -3,11 +3,12 @@
 Importing it is cheap: the names below are loaded on first use (PEP 562).
 """
 
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
-if _TYPE_CHECKING:
+from eray._core.version import __version__ as __version__
+
+if _typing.TYPE_CHECKING:
     from eray._attach import Cluster, attach, coordinator
     from eray._connect import connect
     from eray._connection import Connection
@@ -73,12 +74,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'eray' has no attribute {name!r}")
-    value = getattr(_import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+if not _typing.TYPE_CHECKING:  # a type checker knows the names from above, and so each one that is not there
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'eray' has no attribute {name!r}")
+        value = getattr(_import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

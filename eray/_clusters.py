@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from eray._bringup import Site
 from eray._core import naming
-from eray._core.access import Access, Life, derive_token, the_only_one
+from eray._core.access import BY_OPTION, Access, Life, derive_token, the_only_one
 from eray._core.nodespec import NODE_FILE
 from eray._io import files, net, process
 from eray._io.patience import answers
@@ -33,7 +33,7 @@ def find(site: Site, wanted: str | None) -> Access:
     """
     job, here = site.slurm.job, living(site)
     if wanted is None and job is None:
-        found = the_only_one([access for access in here if access.job is None and access.dashboard])
+        found = the_only_one([access for access in here if access.job is None and access.dashboard], BY_OPTION)
         if found is None:
             raise RayAttachError(
                 socket.gethostname(),

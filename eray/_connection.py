@@ -8,9 +8,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from eray._core.membership import Membership
+from eray._core.membership import Fact, Membership
 from eray._io import clock
 from eray._io.link import Link
+from eray._io.log_lines import log_change
 from eray._preemption import Preemption
 from eray._ray.notices import say
 from eray.errors import ClusterLostError, ConnectionStateError, ErayError, WorldFailedError
@@ -29,11 +30,10 @@ class Connection:
     """Membership of this process in a world, from ``connect()`` to ``close()``.
 
     Attributes:
-        process_index, process_count: this process's place in the world.
-        local_device_ids: ordinals in this process's visible list, None where it has no accelerator.
-        device_rule: the rule that decided them (docs: GPUs and Slurm).
+        world, generation, process_index, process_count: its name, which of its lives this is, and this process's place.
+        local_device_ids: ordinals in this process's visible list, None where it has no accelerator; ``device_rule`` is
+            the rule that decided them (docs: GPUs and Slurm).
         coordinator_address: host:port of JAX's coordination service, None with ``jax=False``.
-        world, generation: the world's name and which of its lives this is.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Connection:
         self.beside: CoordinatorClient | None = None  # who asks the coordinator in a thread
         self._shutdown_jax, self._detach_ray, self._preemption = shutdown_jax, detach_ray, preemption
 
-    world = property(lambda self: self._about.world)
-    generation = property(lambda self: self._about.generation)
-    process_index = property(lambda self: self._about.process_index)
-    process_count = property(lambda self: self._about.process_count)
-    local_device_ids = property(lambda self: self._about.local_device_ids)
-    device_rule = property(lambda self: self._about.device_rule)
-    coordinator_address = property(lambda self: self._about.coordinator_address)
+    world = Fact(lambda about: about.world)
+    generation = Fact(lambda about: about.generation)
+    process_index = Fact(lambda about: about.process_index)
+    process_count = Fact(lambda about: about.process_count)
+    local_device_ids = Fact(lambda about: about.local_device_ids)
+    device_rule = Fact(lambda about: about.device_rule)
+    coordinator_address = Fact(lambda about: about.coordinator_address)
 
     @property
     def is_open(self) -> bool:
@@ -196,7 +196,7 @@ class Connection:
 
     def on_lost(self) -> None:
         """Take the news that this node's supervisor is gone."""
-        lost = ClusterLostError(str(self._about.node.get("name")), "its supervisor is gone", "see its last messages")
+        lost = ClusterLostError(self._about.ids["node"], "its supervisor is gone", "see its last messages")
         self.on_failed(str(lost), ClusterLostError.exit_code)
 
     def abandon(self) -> None:
@@ -217,6 +217,7 @@ class Connection:
 
     def _report(self, stage: str, detail: str = "") -> None:
         about = self._about
+        log_change(logger, f"process-{stage}", **about.ids, cause=detail or None)
         try:
             self._client.report(about.world, about.generation, about.process_index, stage, detail, timeout_s=REPORT_S)
         except ErayError as exc:
@@ -225,8 +226,7 @@ class Connection:
     def _await_others(self) -> None:
         about = self._about
         try:
-            place = (about.world, about.generation, about.process_index)
-            self._client.await_stage(*place, "left", timeout_s=about.drain_timeout_s, progress=say)
+            self._client.await_stage(*about.place, "left", timeout_s=about.drain_timeout_s, progress=say)
         except ErayError as exc:
             logger.warning("process %s leaves before all others: %s", about.process_index, exc)
 

@@ -82,3 +82,8 @@ class ExitHooks:
         if connection is not None:
             self._forked_open = self._forked_open or connection.is_open
             connection.abandon()
+
+
+def is_interactive() -> bool:
+    """Tell whether a person sits at this process: a notebook's kernel or a prompt is not ended under them."""
+    return hasattr(sys, "ps1") or "ipykernel" in sys.modules

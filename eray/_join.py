@@ -1,5 +1,6 @@
 """The steps of one join, in order: who am I, reach the cluster, take a place, start JAX."""
 
+import logging
 import os
 import sys
 from collections.abc import MutableMapping
@@ -11,10 +12,12 @@ from eray._connection import Connection, describe
 from eray._core.membership import Membership
 from eray._core.naming import NAMESPACE
 from eray._core.timing import Deadline
+from eray._exit_hooks import is_interactive
 from eray._facts import join_request
 from eray._identity import Identity, identify
 from eray._io import clock
 from eray._io.link import Link
+from eray._io.log_lines import host_of, log_change, log_program
 from eray._preemption import Preemption
 from eray._ray.noted import recorder, tell_notes
 from eray._ray.notices import say
@@ -24,6 +27,8 @@ from eray.errors import ClusterLostError, DuplicateProcessError, ErayError, Join
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient, JoinAnswer
+
+logger = logging.getLogger(__name__)
 
 
 class Join:
@@ -47,22 +52,21 @@ class Join:
         self._connection: Connection | None = None
         self._link: Link | None = None
         self._alone = self._gave_up = self._is_told_for_us = False
-        self._who, self._index = "a process", 0
-        self._owns_ray = True
-        self._preemption = Preemption()
-        self._spans = recorder("program")
+        self._who, self._index, self._owns_ray = "a process", 0, True
+        self._preemption, self._spans = Preemption(), recorder("program")
 
     def run(self, *, world: str | None, process_count: int | None, process_index: int | None) -> Connection:
         """Join, and return the connection; after an error nothing of it is left."""
         from eray._ray import attach
 
+        log_program(self._environ, host_of(self._environ))
         attached = attach.current_address() is not None
         self._owns_ray = not attached
         with self._spans.during("environment"):
             identity = identify(
                 self._site, world=world, process_count=process_count, process_index=process_index, attached=attached
             )
-        self._alone = identity.process_count == 1 or _is_interactive()
+        self._alone = identity.process_count == 1 or is_interactive()
         self._index = identity.process_index
         self._who = f"process {identity.process_index} of world {identity.world!r}"
         if identity.notice:
@@ -135,9 +139,11 @@ class Join:
         with self._spans.during("join"):
             answer = client.join(request, timeout_s=self._join_timeout_s, progress=say)
         member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
+        log_change(logger, "process-joined", **member, node=access.node["name"])
         if access.link is not None:
             access.link.send({"type": "member", **member})
         address = self._start(client, identity.world, answer, access, deadline)
+        log_change(logger, "process-running", **member, node=access.node["name"])
         membership = Membership(
             world=identity.world,
             generation=answer.generation,
@@ -242,8 +248,3 @@ class Join:
             if self._link is not None:
                 self._link.leave()
             os._exit(code)
-
-
-def _is_interactive() -> bool:
-    """Tell whether a person sits at this process: a notebook's kernel or a prompt is not ended under them."""
-    return hasattr(sys, "ps1") or "ipykernel" in sys.modules

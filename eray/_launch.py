@@ -14,6 +14,7 @@ from eray._core.gang_layout import Ask
 from eray._core.lives import Rule
 from eray._core.process_variables import device_variables, identity_variables
 from eray._identity import read_site
+from eray._io.log_lines import host_of, log_program
 from eray._own_cluster import find_node_file
 from eray._ray.notices import say
 from eray._settings import Settings
@@ -78,6 +79,7 @@ def launch(
     _check(fn, args, kwargs, processes, processes_per_node, runtime_env, max_restarts, min_nodes, timeout_s, world)
     environ: MutableMapping[str, str] = os.environ
     settings = Settings.from_environ(environ)
+    log_program(environ, host_of(environ))
     _require_driver(settings)
     _attach(environ)
     from eray._ray.asking import find_coordinator

@@ -12,8 +12,8 @@ from eray._clusters import PATIENCE_S, token_of
 from eray._core import naming
 from eray._core.access import Door
 from eray._core.nodespec import BEACON_FILE, LOOK
-from eray._core.picture import Picture
-from eray._io import beacon, files, process
+from eray._core.picture import NodeView, Picture
+from eray._io import beacon, clock, files, process
 from eray._io.channel import Channel
 from eray._io.patience import answers
 from eray.errors import BeaconError, ChannelClosed, DirectoryError, ErayError, RayAttachError, UsageError
@@ -85,9 +85,10 @@ class Window:
                 problem = problem or exc
         if kept:
             return _read(max(kept, key=lambda about: (about.get("key") == name, about["taken_at"])))
-        if problem is None:
-            problem = silent or self._none(name)
-        raise problem
+        address = self._site.environ.get("RAY_ADDRESS")
+        if problem is None and self._wanted is None and address:
+            return foreign_picture(self._site.node, address)
+        raise problem or silent or self._none(name)
 
     def _living(self) -> Iterator[Door]:
         """Yield the clusters of this user's that have a living supervisor on this machine."""
@@ -162,6 +163,30 @@ async def _asked(channel: Channel | None) -> Picture:
         raise BeaconError(
             channel.peer, f"the head does not answer within {ANSWER_S:g} s", "see whether its node is overloaded"
         ) from None
+
+
+def foreign_picture(node: str, address: str) -> Picture:
+    """Draw the worlds of a Ray that eray did not start, by its coordinator.
+
+    Raises:
+        RayAttachError: nothing answers there, or no process of eray's has come to it yet.
+    """
+    from eray._ray import foreign
+    from eray._ray.attach import detach
+
+    topology, tracks, address = foreign.look(node, address)
+    detach()
+    now = clock.unix()
+    began = min((at for world in topology["worlds"] for _, at in world["timeline"]), default=now)
+    nodes = [
+        NodeView(
+            node_rank=each["node_rank"], name=each["name"], state="ready" if each["alive"] else "lost", since=None
+        ).model_dump()
+        for each in topology["nodes"]
+    ]
+    about = {"key": address, "purpose": "foreign", "head": topology["head"] or address.rpartition(":")[0]}
+    times = {"taken_at": now, "began_at": began, "phase": "up"}
+    return _read({**about, **times, "nodes": nodes, "topology": topology, "tracks": tracks})
 
 
 def _read(about: Mapping[str, Any]) -> Picture:

@@ -9,7 +9,7 @@ from typing import Any
 from eray._bringup import Site
 from eray._clusters import living
 from eray._core import naming
-from eray._core.access import the_only_one
+from eray._core.access import BY_EXPORTS, the_only_one
 from eray._core.nodespec import NODE_FILE, SOCKET_NAME
 from eray._core.timing import Deadline
 from eray._io import clock, files
@@ -70,7 +70,7 @@ def _node_file(site: Site) -> dict[str, Any]:
 def find_node_file(site: Site) -> dict[str, Any] | None:
     """Return what this node's supervisor says of how Ray is reached: the step's, the job's, or `eray up` here."""
     if site.slurm.job is None:
-        alone = the_only_one([access for access in living(site) if access.job is None and access.stays])
+        alone = the_only_one([access for access in living(site) if access.job is None and access.stays], BY_EXPORTS)
         return None if alone is None else asdict(alone)
     for directory in _directories(site):
         about = files.read_json(os.path.join(directory, NODE_FILE))

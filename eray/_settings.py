@@ -58,6 +58,7 @@ class Settings:
         "ERAY_PREEMPTION_SIGNAL", "signals", ("USR1", "USR2"), "what warns of the job's end: USR1, USR2, TERM, or none"
     )
     log: str = _row("ERAY_LOG", "debug|info|warning|error", "warning", "verbosity on stderr")
+    log_format: str = _row("ERAY_LOG_FORMAT", "text|json", "text", "form of the log's lines; `--log-json` sets json")
     world: str | None = _row("ERAY_WORLD", "text", None, "name of the world to join")
     generation: int | None = _row("ERAY_GENERATION", "count", None, "set by `eray run`: the world's life")
     process_index: int | None = _row("ERAY_PROCESS_INDEX", "count", None, "this process's index in its world")

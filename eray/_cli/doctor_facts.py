@@ -20,6 +20,7 @@ from eray._core.disk import Disk
 from eray._core.finding import Fault
 from eray._core.nodespec import NODE_FILE
 from eray._core.place import Place, place_of
+from eray._core.version import __version__
 from eray._io import clock, files, limits, net, ports, process, programs, software
 from eray._io.devices import read_hardware
 from eray._io.interfaces import local_addresses
@@ -197,7 +198,7 @@ def _software(around: Around, home: Home) -> Software:
         ),
         python=platform.python_version(),
         executable=sys.executable,
-        versions={**versions, "eray": software.eray_version()},
+        versions={**versions, "eray": __version__},
         accelerators=Accelerators(hardware.kind, hardware.count, None if slurm is None else slurm.visible),
         state_directory=home.state_directory,
         secret=Secret(settings.auth, where, home.secret, home.shared),

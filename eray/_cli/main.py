@@ -2,16 +2,15 @@
 
 import argparse
 import importlib
-import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from eray._settings import Settings
+from eray._io.log_lines import LOG_FORMAT, host_of, log_command, log_settings
 from eray.errors import ErayError
 
-LOG = "ERAY_LOG"
 COMMANDS = {
     "run": "start Ray and the processes of a program on every node of the allocation, or on this machine",
     "up": "start Ray on every node of the allocation and stay until a signal",
@@ -24,25 +23,45 @@ COMMANDS = {
     "status": "how a cluster is, while it runs and afterwards: nodes, worlds, who is awaited, what failed",
     "timeline": "what the start of a cluster and its worlds spent its time on; a trace of it for Perfetto",
     "logs": "where the logs of a job are, and the end of the one that explains its failure",
+    "report": "one HTML page of a cluster: nodes, devices, processes, the start, what is wrong and what to do",
+    "completion": "a script that completes eray's commands and options in a shell",
 }
+
+
+class _Formatter(argparse.HelpFormatter):
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        """Show ``-- CMD …`` where the program stands: argparse would write ``...``."""
+        if action.nargs == argparse.REMAINDER and isinstance(action.metavar, str):
+            return action.metavar
+        return super()._format_args(action, default_metavar)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Refuses options that it does not know with its own usage: argparse would show that of ``eray`` alone."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"formatter_class": _Formatter, **options})
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and end with code 2 where something is left."""
+        parsed, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed, left
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(prog="eray", description="Ray inside a Slurm allocation, for JAX.")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    chosen = next((word for word in arguments if not word.startswith("-")), None)
-    for name, meaning in COMMANDS.items():
-        command = commands.add_parser(name, help=meaning, description=meaning)
-        if name == chosen:
-            module = importlib.import_module(f"eray._cli.{name}")
-            module.add_arguments(command)
-            command.set_defaults(run=module.run)
+    parser = command_parser([word for word in arguments if not word.startswith("-")][:1])
     try:
+        if not arguments:
+            parser.print_help(sys.stderr)
         args = parser.parse_args(arguments)
-        log = {LOG: os.environ[LOG]} if LOG in os.environ else {}
-        _configure_logging(Settings.from_environ(log).log)  # the command reads the rest, and says what is wrong with it
+        if args.log_json:
+            os.environ[LOG_FORMAT] = "json"  # the processes that it starts write the same
+        # Nothing else is read here: the command reads the rest, and says what is wrong with it.
+        log_command(log_settings(os.environ), host_of(os.environ))
         code = int(args.run(args, os.environ))
         sys.stdout.flush()
         return code
@@ -58,7 +77,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else 2
 
 
-def _configure_logging(level: str) -> None:
-    logging.basicConfig(
-        level=level.upper(), format="%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S"
+def command_parser(loaded: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser of all commands; those in ``loaded`` have their options, the others only their names."""
+    parser = CommandParser(prog="eray", description="Ray inside a Slurm allocation, for JAX.")
+    parser.add_argument("--version", action=_Version, help="show the versions of eray, Ray, JAX and Python, and exit")
+    parser.add_argument(
+        "--log-json", action="store_true", help="write the log as JSON, one object a line (ERAY_LOG tells how much)"
     )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, meaning in COMMANDS.items():
+        command = commands.add_parser(name, help=meaning, description=meaning)
+        if name in loaded:
+            module = importlib.import_module(f"eray._cli.{name}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, **known: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **known)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from eray._cli.version import versions
+
+        print(versions())
+        parser.exit()

@@ -22,8 +22,10 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     text = sys.stdin.read()
     if not text.strip():
         raise UsageError("`eray node` is started by eray itself; you want `eray run` or `eray up`")
+    from eray._cli.live import show_start
     from eray._ray.node import supervise
 
+    show_start(environ)
     spec = NodeSpec.from_json(text)
     try:
         code = supervise(spec, environ, ray_environment(environ), listening=lambda: _answer({"listening": True}))

@@ -13,5 +13,5 @@ def program_of(words: Sequence[str], example: str) -> list[str]:
     """
     program = list(words[1:] if words[:1] == ["--"] else words)
     if not program:
-        raise UsageError(f"no command; write `{example}`")
+        raise UsageError(f"no program; write it after `--`, such as `{example}`")
     return program

@@ -13,6 +13,7 @@ from eray._core.lives import Rule
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._identity import WORLD
 from eray._settings import Settings
+from eray._slurm.allocation import read_allocation
 from eray._slurm.environment import SHELLS, Mode, SlurmEnvironment, read_environment
 from eray._slurm.membership import foreign_error
 from eray.errors import UsageError
@@ -49,15 +50,18 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
         raise UsageError("--min-nodes tells on how few nodes the world may be started again; give --max-restarts too")
     settings, slurm = Settings.from_environ(environ), read_environment(environ)
     if slurm.mode in SHELLS:
+        _check_min_nodes(args.min_nodes, len(read_allocation(environ).nodes), "ask Slurm for more (--nodes)")
         words, may_restart = _options(args, command), args.max_restarts > 0
         return run_step("run", words, environ, dry_run=args.dry_run, no_kill=may_restart)
     site = Site(environ, settings, slurm)
     if slurm.mode is Mode.STEP:
         step_of(slurm, "eray run")
         assert slurm.task is not None
+        _check_min_nodes(args.min_nodes, len(slurm.task.nodes), "start the step on more (srun -N)")
         spec = step_spec(site, "run", _world(args, command, len(slurm.task.nodes), settings))
     else:
         _require_local(slurm)
+        _check_min_nodes(args.min_nodes, 1, "start this in a Slurm allocation of several")
         spec = local_spec(site, "run", _world(args, command, 1, settings))
     if args.dry_run:
         _print(spec)
@@ -67,8 +71,10 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
 
 def serve(spec: NodeSpec, environ: MutableMapping[str, str], *, led: bool) -> int:
     """Serve a node until its cluster ends; does not return to Python's own exit, where Ray would wait for the dead."""
+    from eray._cli.live import show_start
     from eray._ray.node import supervise
 
+    show_start(environ)
     code = supervise(spec, environ, ray_environment(environ), led=led)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -77,8 +83,6 @@ def serve(spec: NodeSpec, environ: MutableMapping[str, str], *, led: bool) -> in
 
 def _world(args: argparse.Namespace, command: list[str], node_count: int, settings: Settings) -> WorldSpec:
     min_nodes = args.min_nodes or 1
-    if min_nodes > node_count:
-        raise UsageError(f"--min-nodes {min_nodes}: there are {node_count} nodes")
     if args.processes is None:
         per_node = (args.processes_per_node or 1,) * node_count
     else:
@@ -86,6 +90,12 @@ def _world(args: argparse.Namespace, command: list[str], node_count: int, settin
         per_node = tuple(each + (rank < more) for rank in range(node_count))
     rule = Rule(args.max_restarts, min_nodes, settings.healthy_s)
     return WorldSpec(WORLD, tuple(command), per_node, args.devices_per_process, rule)
+
+
+def _check_min_nodes(wanted: int | None, found: int, remedy: str) -> None:
+    if wanted is not None and wanted > found:
+        there, most = ("is only 1 node", "1") if found == 1 else (f"are only {found} nodes", f"{found} at most")
+        raise UsageError(f"--min-nodes {wanted}: there {there}; give {most}, or {remedy}")
 
 
 def _options(args: argparse.Namespace, command: list[str]) -> list[str]:

@@ -86,13 +86,22 @@ def derive_token(access: Life, given: str | None, kept: bytes | None) -> str | N
     return None
 
 
-def the_only_one(found: Sequence[Access]) -> Access | None:
+BY_OPTION = "choose one with `--job {}`"
+BY_EXPORTS = 'choose one with `eval "$(eray env --job {})"`, which sets RAY_ADDRESS, or end the others'
+"""How one of several clusters is chosen: for a command that has the option, and for a program."""
+
+
+def the_only_one(found: Sequence[Access], choose: str) -> Access | None:
     """Return the one cluster that was found, None where none was.
 
+    Args:
+        found: the clusters of this machine.
+        choose: what the caller's user can do about several (``BY_OPTION``, ``BY_EXPORTS``), ``{}`` being one of them.
+
     Raises:
-        UsageError: there are several; the message names them, and the option that chooses.
+        UsageError: there are several; the message names them, and how one is chosen.
     """
     if len(found) > 1:
-        names = ", ".join(sorted(access.key for access in found))
-        raise UsageError(f"several clusters run on this machine: {names}; choose one with `--job`")
+        names = sorted(access.key for access in found)
+        raise UsageError(f"several clusters run on this machine: {', '.join(names)}; {choose.format(names[0])}")
     return found[0] if found else None

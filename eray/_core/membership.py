@@ -1,7 +1,10 @@
 """One process's place in a world, as the coordinator decided it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,17 @@ class Membership:
     alone: bool
 
     @property
+    def place(self) -> tuple[str, int, int]:
+        """World, generation and process_index, as the coordinator is asked with them."""
+        return self.world, self.generation, self.process_index
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """What lines of the log call it by."""
+        ids = dict(zip(("world", "generation", "process_index"), self.place, strict=True))
+        return {**ids, "node": str(self.node.get("name"))}
+
+    @property
     def name(self) -> str:
         """The process as messages name it."""
         return f"process {self.process_index} on {self.node.get('name')}"
@@ -32,3 +46,26 @@ class Membership:
             f"process {self.process_index} of {self.process_count} in world {self.world!r} "
             f"generation {self.generation} on {self.node.get('name')}"
         )
+
+
+class _Member(Protocol):
+    _about: Membership
+
+
+class Fact(Generic[T]):
+    """Reads one fact of a member's ``_about``, with its type; nobody can set it."""
+
+    def __init__(self, read: Callable[[Membership], T]) -> None:
+        self._read = read
+
+    @overload
+    def __get__(self, member: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, member: _Member, owner: type) -> T: ...
+
+    def __get__(self, member: _Member | None, owner: type) -> Self | T:
+        return self if member is None else self._read(member._about)
+
+    def __set__(self, member: _Member, value: object) -> NoReturn:
+        raise AttributeError("this is decided by the coordinator and cannot be set")

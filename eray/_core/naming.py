@@ -82,10 +82,13 @@ def ray_temp_directory(run_dir: str) -> str:
         return inside
     parent = run_dir.rpartition("/")[0]
     short = f"{parent}/{hashlib.sha256(run_dir.encode()).hexdigest()[:10]}"
-    if len(short.encode()) > MAX_RAY_TEMP_BYTES:
+    surplus = len(short.encode()) - MAX_RAY_TEMP_BYTES
+    if surplus > 0:
+        tmpdir = parent.rpartition("/")[0]
+        size = len(tmpdir.encode())
         raise DirectoryError(
-            short,
-            f"{len(short.encode())} bytes are too long for Ray's sockets, {MAX_RAY_TEMP_BYTES} are possible",
+            f"ERAY_TMPDIR={tmpdir}",
+            f"too long: it has {size} bytes, {size - surplus} are possible, for Ray's sockets are below it in {short}",
             "set ERAY_TMPDIR to a shorter directory on a local disk, such as /tmp",
         )
     return short

@@ -27,6 +27,13 @@ class WorldSpec:
         """Return (node_rank, local_index, local_count, node) by process index: dense, by node rank."""
         return [(rank, local, count, nodes[rank]) for rank, count in enumerate(self.per_node) for local in range(count)]
 
+    def place_of(self, process_index: Any) -> dict[str, int]:
+        """Return ``local_index`` and ``local_count`` of a process, nothing where it is none of this world."""
+        if not isinstance(process_index, int) or not 0 <= process_index < self.process_count:
+            return {}
+        _, local_index, local_count, _ = self.layout(("",) * len(self.per_node))[process_index]
+        return {"local_index": local_index, "local_count": local_count}
+
     def on(self, ranks: Collection[int]) -> "WorldSpec":
         """Return the world as it is started on these nodes alone: each has as many processes as before."""
         per_node = tuple(count if rank in ranks else 0 for rank, count in enumerate(self.per_node))

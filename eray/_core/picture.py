@@ -36,6 +36,9 @@ SPANS = (
 """What a node's supervisor or a process spends its start on, in the usual order (docs/timeline.md)."""
 
 
+STOPPED_BY = {130: "SIGINT", 143: "SIGTERM"}
+
+
 class NodeView(Model):
     """One node as the head sees it.
 
@@ -84,13 +87,32 @@ class Ending(Model):
     code: int
     cause: str | None = None
 
+    @property
+    def words(self) -> str:
+        """How it ended, for people."""
+        if self.code == 0:
+            return "ended well"
+        if self.was_stopped:
+            return f"stopped by {STOPPED_BY[self.code]}"
+        return f"ended with code {self.code}"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended badly."""
+        return self.code != 0 and not self.was_stopped
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether somebody ended it by a signal, and nothing had failed."""
+        return self.code in STOPPED_BY and self.cause is None
+
 
 class Picture(Model):
     """One cluster at the unix time ``taken_at``.
 
     Attributes:
         phase: ``starting`` until every node is ready for the first time, then ``up``; ``ended``.
-        purpose: ``run``, ``up`` or ``tasks``: what started it.
+        purpose: ``run``, ``up`` or ``tasks``: what started it; ``foreign`` where that was not eray.
         topology: the coordinator's; None before there is one.
         environment: the variables that decided, without secrets, as the head saw them.
         remarks: what the head said to people, oldest first: (unix time, text).

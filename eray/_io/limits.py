@@ -87,11 +87,16 @@ def memory_kills(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> int:
     return 0
 
 
-def memory_words() -> str:
-    """Return how a process ended that the kernel killed for memory, as words after its name."""
-    most = group_memory()
+def memory_words(proc: str = "/proc", root: str = "/sys/fs/cgroup") -> str:
+    """Return how a process ended that the kernel killed for memory, as words after its name.
+
+    Whose limit it was tells the control group's name: those that Slurm makes have its own in it.
+    """
+    most = group_memory(proc, root)
     limit = "" if most is None else f" (at most {most / 2**30:.1f} GiB)"
-    return f"was killed by the kernel (SIGKILL, 137): its control group ran out of memory{limit}; ask for more (--mem)"
+    is_slurms = "slurm" in text_of(f"{proc}/self/cgroup")
+    remedy = "ask for more (--mem)" if is_slurms else "raise the limit of its container or session, or let it use less"
+    return f"was killed by the kernel (SIGKILL, 137): its control group ran out of memory{limit}; {remedy}"
 
 
 def core_pattern() -> str | None:

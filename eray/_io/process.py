@@ -11,7 +11,7 @@ from eray._io import clock
 
 _DEAD_STATES = "ZXx"
 _REMARKS = {
-    signal.SIGKILL: "was killed ({}): out of memory, or Slurm's KillWait was over?",
+    signal.SIGKILL: "was killed ({}): out of memory, or by somebody's `kill -9`?",
     signal.SIGTERM: "was asked to end ({})",
     signal.SIGINT: "was interrupted ({})",
     signal.SIGHUP: "lost its terminal ({})",
@@ -20,6 +20,8 @@ _REMARKS = {
     signal.SIGILL: "crashed ({}): a program built for another processor?",
     signal.SIGABRT: "aborted ({})",
 }
+
+_KILLED_IN_JOB = "was killed ({}): out of memory, or Slurm's KillWait was over?"
 
 
 @dataclass(frozen=True)
@@ -160,15 +162,20 @@ def exit_code(returncode: int) -> int:
     return returncode if returncode >= 0 else 128 - returncode
 
 
-def exit_words(returncode: int) -> str:
-    """Return how a process ended, as words after its name: ``was killed (SIGKILL, 137): out of memory, or …``."""
+def exit_words(returncode: int, *, in_job: bool) -> str:
+    """Return how a process ended, as words after its name: ``was killed (SIGKILL, 137): out of memory, or …``.
+
+    ``in_job`` tells whether Slurm is around, which kills too.
+    """
     code = exit_code(returncode)
     try:
         number = signal.Signals(code - 128) if code > 128 else None
     except ValueError:
         number = None
     if number is not None:
-        return _REMARKS.get(number, "ended by a signal ({})").format(f"{number.name}, {code}")
+        remark = _REMARKS.get(number, "ended by a signal ({})")
+        remark = _KILLED_IN_JOB if in_job and number == signal.SIGKILL else remark
+        return remark.format(f"{number.name}, {code}")
     remark = {126: " (the program cannot be executed)", 127: " (the program was not found)"}.get(code, "")
     return f"ended with code {code}{remark}"
 

@@ -1,10 +1,15 @@
 """What the head does when the job is about to end: everybody is told, once."""
 
+import logging
+
+from eray._io.log_lines import log_change
 from eray._ray.driver import HeadDriver
 from eray._ray.news import News
 from eray._ray.nodes import Nodes
 from eray._ray.notices import say
 from eray._ray.supervisor import Message
+
+logger = logging.getLogger(__name__)
 
 
 class Alarm:
@@ -32,5 +37,6 @@ class Alarm:
 
     def _spread(self, reason: str) -> None:
         self._reason = reason
+        log_change(logger, "preemption", reason=reason)
         say(f"{reason}: this job is about to end; its processes are told")
         self._nodes.broadcast({"type": "preemption", "reason": reason})

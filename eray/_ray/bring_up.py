@@ -10,6 +10,7 @@ from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
 from eray._core.tracks import Recorder
 from eray._io import clock
+from eray._io.log_lines import log_change
 from eray._io.threads import in_daemon_thread
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
@@ -42,8 +43,13 @@ class BringUp:
         self._up: dict[int, dict[str, Any]] = {}
         self.ready: dict[int, float] = {}
         self._told: set[int] = set()
-        self.all_were_ready = False
+        self.were_all_ready = asyncio.Event()
         self.has_coordinator = asyncio.Event()
+
+    @property
+    def all_were_ready(self) -> bool:
+        """Whether every node has been ready, each at some time."""
+        return self.were_all_ready.is_set()
 
     def start(self, report: NodeReport) -> None:
         """Start Ray on a node that has reported: the head's at once, the others' when GCS has its port."""
@@ -83,7 +89,7 @@ class BringUp:
             assert self._gcs_address is not None
             with self._spans.during("coordinator"):
                 await in_daemon_thread(self._driver.create, self._gcs_address, node)
-            logger.info("the coordinator answers")
+            log_change(logger, "coordinator-up", node=self._spec.node)
             self.has_coordinator.set()
         if not self.has_coordinator.is_set():
             return
@@ -93,9 +99,10 @@ class BringUp:
             access = {"gcs_address": self._gcs_address, "dashboard": self._driver.dashboard}
             self._nodes.send(each, {"type": "ready", **access, "node": self._up[each]})
             self._told.add(each)
+            log_change(logger, "node-ready", node=self._spec.nodes[each], node_rank=each)
             self._came(each)
         if len(self._told) == len(self._spec.nodes) and not self.all_were_ready:
-            self.all_were_ready = True
+            self.were_all_ready.set()
             await self._tell_people()
 
     async def tell_layout(self, served: Mapping[int, Message]) -> None:
@@ -112,7 +119,7 @@ class BringUp:
         self.has_coordinator.set()
 
     async def _tell_people(self) -> None:
-        logger.info("all nodes are ready")
+        log_change(logger, "cluster-up", node_count=len(self._spec.nodes))
         with suppress(TimeoutError):  # a home that hangs holds nothing up
             async with asyncio.timeout(HOME_S):
                 await in_daemon_thread(self._driver.publish, list(self._up.values()))

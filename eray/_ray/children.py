@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from eray._io import guard, process, signals
+from eray._ray.notices import make_room
 
 TAIL_LINES = 15
 CHUNK = 65_536
@@ -46,8 +47,12 @@ class Children:
         """How many of them run."""
         return len(self._children)
 
-    async def start(self, process_index: int, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        """Start one process in a session of its own, with no input; raises OSError where that is not possible."""
+    async def start(self, process_index: int, argv: Sequence[str], env: Mapping[str, str]) -> int:
+        """Start one process in a session of its own, with no input, and return its pid.
+
+        Raises:
+            OSError: that is not possible.
+        """
         out, err = os.pipe(), os.pipe()
         try:
             # Pipes of our own: asyncio would not tell the end of a process while a grandchild holds its pipes open.
@@ -73,6 +78,7 @@ class Children:
         task = asyncio.create_task(self._follow(child))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return started.pid
 
     async def stop(self, leave_s: float, grace_s: float) -> None:
         """End them and what they started: SIGTERM after ``leave_s``, SIGKILL ``grace_s`` later.
@@ -134,6 +140,7 @@ async def _pump(reader: asyncio.StreamReader, sink: BinaryIO, prefix: bytes, tai
             lines.append(rest)
             rest = b""
         if lines:
+            make_room()
             tail.extend(line.decode(errors="replace")[:500] for line in lines)
             with contextlib.suppress(OSError, ValueError):  # our own output is gone: no reason to stop the world
                 sink.write(b"".join(prefix + line + b"\n" for line in lines))

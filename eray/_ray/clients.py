@@ -13,11 +13,12 @@ from typing import Any
 from eray._io.link import MAX_LINE
 
 Message = Mapping[str, Any]
+PLACE = ("world", "generation", "process_index")
 
 
 @dataclass
 class Client:
-    """One connected process. ``place`` is (world, generation, process_index) once it has joined."""
+    """One connected process. ``place`` is that of ``PLACE`` once it has joined."""
 
     pid: int
     writer: asyncio.StreamWriter

@@ -34,6 +34,10 @@ class ClusterClient:
 
         return Topology.model_validate(self._ask("topology", (), timeout_s))
 
+    def notes(self, *, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+        """Return what processes without a supervisor noted of their start, as tracks."""
+        return list(self._ask("notes", (), timeout_s)["tracks"])
+
     def add_node(self, node: "Node", *, timeout_s: float = 30.0) -> None:
         """Tell that a node's Ray is up."""
         self._ask("add_node", (node.model_dump(mode="json"),), timeout_s)

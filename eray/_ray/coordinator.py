@@ -16,9 +16,11 @@ from eray._core.rendezvous import State
 from eray._core.topology import Node
 from eray._core.world import JoinRequest, Stage
 from eray._io import clock
+from eray._io.log_lines import log_package
 from eray._ray.actor_watch import ActorWatch
 from eray._ray.noted import Notes
 from eray._ray.record import LONGEST_WAIT_S, Record
+from eray._settings import Settings
 from eray.errors import UsageError
 
 JSON = Mapping[str, Any]
@@ -30,7 +32,14 @@ COLLECT_EVERY = 20_000
 class Coordinator:
     """Serves the one picture of the cluster. All methods run on one event loop; none blocks it."""
 
-    def __init__(self, snapshot_path: str | None = None, job: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        snapshot_path: str | None = None,
+        job: dict[str, Any] | None = None,
+        log: tuple[Settings, str] | None = None,
+    ) -> None:
+        if log is not None:
+            log_package(*log)
         gc.set_threshold(COLLECT_EVERY, 20, 20)
         self._record = Record(snapshot_path, job)
         self._actors, self._notes = ActorWatch(self._record), Notes()

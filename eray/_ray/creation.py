@@ -7,16 +7,24 @@ from ray.actor import ActorHandle
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from eray._ray.coordinator import Coordinator
+from eray._settings import Settings
 
 MAX_CONCURRENCY = 100_000
 
 
 def create_coordinator(
-    *, node_id: str | None, namespace: str, name: str, snapshot_path: str | None, job: dict[str, Any]
+    *,
+    node_id: str | None,
+    namespace: str,
+    name: str,
+    snapshot_path: str | None,
+    job: dict[str, Any],
+    log: tuple[Settings, str] | None = None,
 ) -> ActorHandle[Coordinator]:
     """Create the coordinator, or return the one that has the name already (whose arguments then count, FACTS R12).
 
-    ``node_id`` is the Ray node that it is bound to. Ask it something before this process ends: a driver that leaves
+    ``node_id`` is the Ray node that it is bound to, ``log`` how it logs into its own file in Ray's logs, and how lines
+    call its node. Ask it something before this process ends: a driver that leaves
     earlier takes the unborn actor with it (FACTS R13).
     """
     strategy = None if node_id is None else NodeAffinitySchedulingStrategy(node_id, soft=False)
@@ -31,5 +39,5 @@ def create_coordinator(
         max_concurrency=MAX_CONCURRENCY,
         scheduling_strategy=strategy,
     )
-    handle: ActorHandle[Coordinator] = actor_class.remote(snapshot_path, job)
+    handle: ActorHandle[Coordinator] = actor_class.remote(snapshot_path, job, log)
     return handle

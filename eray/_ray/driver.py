@@ -14,10 +14,13 @@ from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._core.nodespec import NODE_FILE, NodeSpec, WorldSpec
 from eray._core.timing import Backoff
 from eray._io import files, process
+from eray._io.log_lines import host_of, log_change, log_settings
 from eray._ray import job_home
 from eray._ray.attach import adopt
 from eray._ray.commands import driver_variables, export_lines
 from eray.errors import ClusterLostError, DirectoryError, ErayError
+
+logger = logging.getLogger(__name__)
 
 SNAPSHOT_NAME = "coordinator.json"
 WATCH_S = 20.0
@@ -67,6 +70,7 @@ class HeadDriver:
             name=COORDINATOR_NAME,
             snapshot_path=f"{spec.run_dir}/{SNAPSHOT_NAME}",
             job={"id": spec.job, "key": spec.key, "restart": spec.restart, "cluster": spec.cluster, "head": spec.node},
+            log=(log_settings(self._environ), host_of(self._environ)),
         )
         client = CoordinatorClient(handle)
         client.ping(timeout_s=spec.cluster_timeout_s)
@@ -132,6 +136,8 @@ class HeadDriver:
         """Tell the coordinator of the generation that is started."""
         layout = world.layout(self._spec.nodes)
         self._client.declare_world(world.name, world.process_count, generation=generation, layout=layout)
+        count = world.process_count
+        log_change(logger, "world-declared", world=world.name, generation=generation, process_count=count)
 
     def warn(self, reason: str) -> None:
         """Tell the coordinator that the job is about to end."""

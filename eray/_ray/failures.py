@@ -4,12 +4,14 @@ The first cause is kept and said once.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from eray._core.missing import name_missing
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._core.outcome import Outcome
+from eray._io.log_lines import log_change
 from eray._ray.driver import HeadDriver
 from eray._ray.generations import Generations
 from eray._ray.news import News
@@ -17,6 +19,8 @@ from eray._ray.nodes import Nodes
 from eray._ray.notices import say
 from eray._ray.supervisor import Message
 from eray.errors import ClusterError, ErayError, JoinError, error_data
+
+logger = logging.getLogger(__name__)
 
 CULPRIT_S = 9.0
 SUSPECT_S = 2.0
@@ -43,7 +47,7 @@ class Failures:
         outlives_nodes: Callable[[], bool],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        self._nodes, self._driver, self._news = nodes, driver, news
+        self._names, self._nodes, self._driver, self._news = spec.nodes, nodes, driver, news
         self._can_hear, self._outlives_nodes = can_hear, outlives_nodes
         self.result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.outcome = Outcome(set(range(spec.world.process_count)) if spec.world else set())
@@ -143,6 +147,7 @@ class Failures:
 
     def ray_lost(self, rank: int, reason: str) -> bool:
         """Take the end of a node's Ray, and tell whether it is to be started again: on any node but the head."""
+        log_change(logger, "ray-lost", node=self._names[rank], node_rank=rank, reason=reason)
         if rank and self._goes_on(reason, ClusterError.exit_code):
             self._news.tell(self._driver.lose_node, rank, reason)
             say(reason)

@@ -52,3 +52,22 @@ def attach(
     fields = {"name": address, "address": address, "hostname": socket.gethostname()}
     node = CoordinatorClient(handle).find_node(fields | {"ray_node_id": context.get_node_id()})
     return str(context.gcs_address), node
+
+
+def look(node: str, address: str) -> tuple[dict[str, Any], list[Any], str]:
+    """Return the topology and tracks that the coordinator of the Ray at ``address`` knows, and the GCS's address.
+
+    Raises:
+        RayAttachError: there is no such Ray, or it has no coordinator: nothing of eray's ever ran on it.
+        ClusterLostError: the coordinator does not answer.
+    """
+    import ray
+
+    own.attach(address, node=node, named="RAY_ADDRESS=", log_to_driver=False)
+    handle = find_coordinator()
+    if handle is None:
+        found = f"the Ray at RAY_ADDRESS={address} has no coordinator: no process of eray has come to it"
+        raise RayAttachError(node, found, "call eray.connect() or eray.attach() in a program on it")
+    client = CoordinatorClient(handle)
+    topology = client.topology().model_dump(mode="json")
+    return topology, client.notes(), str(ray.get_runtime_context().gcs_address)

@@ -1,15 +1,19 @@
 """The world of `eray run` over its generations: carries out what ``Lives`` says must be stopped and started."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from eray._core.lives import Await, Doing, GiveUp, Instruction, Lives, Start, Stop
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._io import clock
+from eray._io.log_lines import log_change
 from eray._ray.nodes import Nodes
 from eray._ray.notices import say
 from eray.errors import JoinError
+
+logger = logging.getLogger(__name__)
 
 STOP_S = 30.0
 """How long a node may take to end the processes of a generation before it counts as lost."""
@@ -35,7 +39,7 @@ class Generations:
         self._begins, self._over, self._spawn = begins, over, spawn
         self._lives = Lives.first(world.rule, range(len(spec.nodes)))
         self._started = False
-        self._failed_at = 0.0
+        self._failed_at, self._cause = 0.0, ""
         self.world = world
 
     @property
@@ -70,7 +74,7 @@ class Generations:
         after, told = self._lives.failed(self.number, cause, code, now)
         if after.doing is Doing.OVER:
             return False
-        self._failed_at = now
+        self._failed_at, self._cause = now, cause
         self._carry_out((after, told))
         return True
 
@@ -116,6 +120,15 @@ class Generations:
         say(
             f"the world starts again as generation {generation}: {self.world.process_count} processes{where}; restart "
             f"{self._lives.used} of {rule.max_restarts}, {clock.monotonic() - self._failed_at:.1f} s after the failure"
+        )
+        log_change(
+            logger,
+            "restart-begun",
+            world=self.world.name,
+            generation=generation,
+            process_count=self.world.process_count,
+            restart=self._lives.used,
+            cause=self._cause,
         )
         self._begins(generation, self.world)
         self._tell_nodes()

@@ -10,10 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from eray._core.nodespec import NodeSpec
-from eray._core.phase import COMPLETE, Phase
 from eray._core.rollcall import NodeReport
-from eray._core.timing import Deadline
-from eray._io import clock
+from eray._io.log_lines import log_change
 from eray._io.threads import in_daemon_thread
 from eray._ray.alarm import Alarm
 from eray._ray.bring_up import BringUp
@@ -21,18 +19,18 @@ from eray._ray.driver import HeadDriver
 from eray._ray.failures import Failures
 from eray._ray.news import News
 from eray._ray.nodes import Nodes
-from eray._ray.notices import fault, say
+from eray._ray.notices import fault
+from eray._ray.start_progress import StartProgress
 from eray._ray.supervisor import Message, Supervisor
 from eray._ray.view import View
-from eray.errors import ChannelClosed, ErayError, JoinError, error_of
+from eray._ray.worlds import Worlds
+from eray.errors import ChannelClosed, ErayError, error_of
 
 logger = logging.getLogger(__name__)
 
 LEAVE_S = 4.0
 """How long the other nodes may take to stop before the head goes without them."""
 DETACH_S = 2.0
-WAITING_S = 10.0
-"""How often it is said which nodes are awaited."""
 
 
 class Head:
@@ -66,7 +64,8 @@ class Head:
         self._generations = self._failures.generations
         self._complete = False
         self._idle: set[int] = set()
-        self._phases: dict[str, str] = {}
+        self._worlds = Worlds(driver, self._alarm, self._failures, lambda: self._own_worlds)
+        self._progress = StartProgress(spec, self._nodes, self._bring_up, self._worlds, driver)
         self._tasks: set[asyncio.Task[None]] = set()
         supervisor.emit = lambda message: self.handle(0, message)
 
@@ -80,9 +79,11 @@ class Head:
         try:
             self._nodes.register(self._supervisor.report())
             self._spawn(self._watch_roll_call())
-            self._spawn(self._watch_worlds())
+            self._spawn(self._worlds.follow(self._bring_up.has_coordinator))
             self._spawn(self._news.post())
+            self._spawn(self._progress.follow())
             code = await self._failures.result
+            log_change(logger, "cluster-ended", node=self._spec.node, code=code, cause=self._failures.outcome.cause)
             if server is not None:
                 server.refuse()
             await self._view.close(code, self._failures.outcome.cause)
@@ -101,7 +102,7 @@ class Head:
     def handle(self, rank: int, message: Message) -> None:
         """Take what a node says."""
         kind = message["type"]
-        logger.info("node %s: %s", rank, kind)
+        logger.debug("node %s says %s", self._spec.nodes[rank], kind)
         if kind == "gcs":
             self._bring_up.gcs_is_up(message["gcs_address"])
         elif kind == "ray-ready":
@@ -140,13 +141,14 @@ class Head:
         if roll.problem is not None:
             self._failures.fail_with(roll.problem)
             return
+        log_change(logger, "node-reported", node=report.name, node_rank=report.node_rank)
         self._bring_up.start(report)
         self._alarm.repeat(report.node_rank)
         self._nodes.send(report.node_rank, self._view.noted.question())
         if roll.complete and not self._complete:
             self._complete = True
             self._supervisor.spans.end("roll-call")
-            logger.info("roll-call complete")
+            log_change(logger, "all-reported", node_count=len(self._spec.nodes))
             if self._generations is not None:
                 self._generations.start()
 
@@ -160,6 +162,7 @@ class Head:
         self._view.lost(rank, reason)
         if rank in self._idle:  # a node whose processes have left goes before the others (FACTS S15)
             return
+        log_change(logger, "node-lost", node=name, node_rank=rank, reason=reason)
         self._failures.node_lost(rank, name, reason, self._processes_on(rank))
         self._end_when_idle()
 
@@ -170,40 +173,14 @@ class Head:
         return list(self._served.get(rank, {}).get("indexes_on_node") or [])
 
     async def _watch_roll_call(self) -> None:
-        deadline = Deadline.after(self._spec.cluster_timeout_s, now=clock.monotonic())
-        while not deadline.is_over(clock.monotonic()):
-            await asyncio.sleep(min(deadline.remaining_s(clock.monotonic()), WAITING_S))
-            if self._bring_up.all_were_ready:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._spec.cluster_timeout_s):
+                await self._bring_up.were_all_ready.wait()
                 return  # a node that is lost later is no late one
-            if self._nodes.roll.missing and self._failures.outcome.cause is None:
-                say(f"waiting for {', '.join(self._nodes.roll.missing[:20])} to report to the head")
-        if self._spec.purpose == "tasks" and self._phases and set(self._phases.values()) <= COMPLETE:
+        if self._spec.purpose == "tasks" and self._worlds.are_complete:
             return  # worlds of some of the step's tasks: they have all that they need
         if (overdue := self._nodes.overdue(self._bring_up.ready)) is not None:
             self._failures.fail_with(overdue)
-
-    async def _watch_worlds(self) -> None:
-        version = 0
-        await self._bring_up.has_coordinator.wait()
-        while True:
-            answer = await self._driver.watch(version)
-            version = int(answer["version"])
-            self._alarm.heard(answer.get("preemption"))
-            for world in answer["worlds"]:
-                name, generation, phase = world["name"], world["generation"], world["phase"]
-                if self._phases.get(name) != phase:
-                    self._phases[name] = phase
-                    logger.info("world %s generation %s is %s", name, generation, phase)
-                if name in self._own_worlds:
-                    self._take_world(world)
-
-    def _take_world(self, world: Message) -> None:
-        if self._generations is not None and world["phase"] == Phase.RUNNING:
-            self._generations.runs(world["generation"])
-        if world["failure"] is not None:
-            cause = f"world {world['name']!r} (generation {world['generation']}) failed: {world['failure']}"
-            index = (world["failed"] or {}).get("process_index")
-            self._failures.world_failed(world["generation"], cause, JoinError.exit_code, index)
 
     @property
     def _own_worlds(self) -> set[str]:

@@ -1,5 +1,6 @@
 """The generations of one launched world, by the same rule as `eray run`: placed, run, and started again."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from eray._core.gang_layout import NAMED_NODES, Ask, Room, Seat, ask_again, elig
 from eray._core.lives import Await, GiveUp, Instruction, Lives, Rule, Start
 from eray._core.timing import Backoff, Deadline
 from eray._io import clock
+from eray._io.log_lines import log_change
 from eray._ray.gang import Gang
 from eray._ray.gang_failure import GangFailure
 from eray._ray.placing import SAY_S, place
@@ -17,6 +19,8 @@ from eray.errors import PlacementError
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient
+
+logger = logging.getLogger(__name__)
 
 
 class Launching:
@@ -87,6 +91,14 @@ class Launching:
         start = self._started(told, failure)
         nodes = ", ".join(self._names.get(rank, str(rank)) for rank in sorted(start.nodes)[:NAMED_NODES])
         left = self._rule.max_restarts - self._lives.used
+        log_change(
+            logger,
+            "restart-begun",
+            world=self._world,
+            generation=start.generation,
+            restart=self._lives.used,
+            cause=failure.cause,
+        )
         self._say(
             f"world {self._world!r} is started again as generation {start.generation} on {nodes}, "
             f"restarts left: {left}; {failure.cause.splitlines()[0]}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from eray._core.nodespec import NodeSpec
 from eray._core.tracks import Recorder
 from eray._io.channel import Channel
+from eray._io.log_lines import log_change
 from eray._io.threads import in_daemon_thread
 from eray._io.ward import Ward
 from eray._ray import home, job_home
@@ -119,6 +120,7 @@ async def _take_part(
     finally:
         watching.cancel()
         await supervisor.stop()
+        log_change(logger, "node-ended", node=spec.node, node_rank=spec.node_rank, code=code)
         await _leave_home(spec, EXIT_CLUSTER if code is COME_AGAIN else code)
     return code
 

@@ -104,7 +104,7 @@ class RayNode:
             if found and os.path.getsize(found[0]):
                 return found[0]
             if self._child is not None and (code := self._child.poll()) is not None:
-                raise self._failed(f"`ray start` {process.exit_words(code)}")
+                raise self._failed(f"`ray start` {process.exit_words(code, in_job=self._spec.job is not None)}")
             if self._end is not None and self._end.done():
                 raise self._failed(self._end.result())
             if clock.monotonic() >= deadline:

@@ -10,8 +10,10 @@ from pydantic import ValidationError
 from eray._core import events
 from eray._core.answers import Answer
 from eray._core.rendezvous import State, apply, milestone
+from eray._core.state_changes import changes_by
 from eray._core.topology import API_VERSION
 from eray._io import clock
+from eray._io.log_lines import log_change
 from eray._ray.snapshot import Snapshot
 from eray.errors import ErayError, UsageError, error_data
 
@@ -77,15 +79,14 @@ class Record:
                 continue
             if known is None or milestone(known) != milestone(world) or known.passes != world.passes:
                 self._wake(name)
-            if known is None or known.phase != world.phase or known.generation != world.generation:
-                failure = "" if world.failure is None else f": {world.failure.cause}"
-                logger.info("world %s generation %s is %s%s", name, world.generation, world.phase, failure)
         if after.version != before.version:
             self._wake(None)
         if after.preemption is not None and after.preemption is not before.preemption:
-            logger.warning("the job is about to end: %s", after.preemption.reason)
             for name in after.worlds:
                 self._wake(name)
+        if logger.isEnabledFor(logging.INFO):
+            for change, fields in changes_by(event, before, after):
+                log_change(logger, change, **fields)
 
     def _wake(self, topic: str | None) -> None:
         signal = self._signals.pop(topic, None)

@@ -7,6 +7,7 @@ from typing import Any
 
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
+from eray._core.version import __version__
 from eray._io import software
 
 
@@ -34,7 +35,7 @@ def node_report(spec: NodeSpec, address: str) -> NodeReport:
         pid=os.getpid(),
         python=platform.python_version(),  # with its patch level: Ray refuses nodes that differ in it (FACTS R19)
         ray=software.installed("ray") or "none",
-        eray=software.eray_version(),
+        eray=__version__,
         cpus=spec.cpus,
         memory_bytes=spec.memory_bytes or 0,
         devices=spec.visible,

@@ -15,9 +15,10 @@ from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
 from eray._core.tracks import Recorder
 from eray._io import net
+from eray._io.log_lines import log_change
 from eray._io.ward import Ward
 from eray._ray import home
-from eray._ray.clients import Client, Clients
+from eray._ray.clients import PLACE, Client, Clients
 from eray._ray.commands import start_command
 from eray._ray.notices import fault, say
 from eray._ray.ray_node import RayNode
@@ -44,8 +45,7 @@ class Supervisor:
         ward: Ward,
         spans: Recorder,
     ) -> None:
-        self.spec, self.spans = spec, spans
-        self._ward = ward
+        self.spec, self.spans, self._ward = spec, spans, ward
         self.emit: Callable[[Message], None] = lambda message: None
         self.address = net.node_address(spec.alias or spec.node, spec.interface, len(spec.nodes) > 1)
         self.environ, self._ray_environ = environ, ray_environ
@@ -152,10 +152,12 @@ class Supervisor:
         if gcs_address is None:
             with self.spans.during("gcs"):
                 gcs_address = host_port(self.address, await self._ray.gcs_port(timeout_s))
+            log_change(logger, "gcs-up", node=self.spec.node, node_rank=self.spec.node_rank, gcs_address=gcs_address)
             self.emit({"type": "gcs", "gcs_address": gcs_address})
         with self.spans.during("raylet"):
             ray_node_id = await self._ray.ready(timeout_s)
         self.spans.begin("ready")
+        log_change(logger, "raylet-ready", node=self.spec.node, node_rank=self.spec.node_rank, ray_node_id=ray_node_id)
         self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})
         what = await self._ray.ended()
         if not self._stopping:
@@ -185,11 +187,7 @@ class Supervisor:
 
     def _welcome(self, client: Client) -> list[Message]:
         world = self._processes.world
-        place: dict[str, Any] = {}
-        index = client.hello.get("process_index")
-        if world is not None and isinstance(index, int) and 0 <= index < world.process_count:
-            _, local_index, local_count, _ = world.layout(self.spec.nodes)[index]
-            place = {"local_index": local_index, "local_count": local_count}
+        place = {} if world is None else world.place_of(client.hello.get("process_index"))
         if self._clients.seen == 1:  # one word a node, not a process
             about = {name: client.hello.get(name) for name in ("world", "process_count", "indexes_on_node")}
             self.emit({"type": "busy", **about})
@@ -204,6 +202,8 @@ class Supervisor:
         if not client.left and not self._clients.has_other(client):
             place = client.place or (client.hello.get("world"), None, client.hello.get("process_index"))
             cause = f"process {place[2]} on {self.spec.node} (pid {client.pid}) died"
+            ids = dict(zip(PLACE, place, strict=True))
+            log_change(logger, "process-died", **ids, node=self.spec.node, cause=cause)
             self.emit({"type": "died", "place": list(place), "cause": cause, "joined": client.place is not None})
         self._tell_idle()
 
@@ -215,6 +215,8 @@ class Supervisor:
     def _client_failed(self, client: Client, message: Message) -> None:
         index = client.hello.get("process_index")
         about = {"process_index": index, "generation": self._processes.generation}
+        world, cause = client.hello.get("world"), message["cause"]
+        log_change(logger, "process-failed", world=world, **about, node=self.spec.node, cause=cause)
         self.emit({"type": "process-failed", "cause": message["cause"], "code": message["code"], **about})
         self._part(client, True)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from eray._core.nodespec import NodeSpec
 from eray._core.sights import shown_variables
+from eray._core.version import __version__
 from eray._io import clock, software
 from eray._io.channel import Channel
 from eray._io.threads import in_daemon_thread
@@ -89,7 +90,7 @@ class View:
             "tracks": [*self.noted.to_json(), *self._tracks],
             "ending": ending,
             "versions": {
-                "eray": software.eray_version(),
+                "eray": __version__,
                 **{name: software.installed(name) or "none" for name in ("ray", "jax")},
                 "python": platform.python_version(),
             },

@@ -1,6 +1,7 @@
 """The processes of a world that this node's supervisor starts: who they are, and their end."""
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
@@ -9,11 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from eray._core.exec_failure import exec_failure
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._core.process_variables import device_variables, identity_variables
 from eray._io import limits, process
+from eray._io.log_lines import log_change
 from eray._ray.children import Children
 from eray._ray.commands import ray_variables
+
+logger = logging.getLogger(__name__)
 
 LEAVE_S = 1.0
 """How long processes that heard of a failure may take to leave by themselves."""
@@ -79,16 +84,24 @@ class WorldProcesses:
                 continue
             env = child_environment(spec, world, environ, self.generation, process_index, local_index)
             try:
-                await self._children.start(process_index, world.argv, env)
+                pid = await self._children.start(process_index, world.argv, env)
+                log_change(logger, "process-started", **self._ids(process_index), child_pid=pid)
             except OSError as exc:
-                # A directory of PATH that may not be searched makes "not found" a "permission denied".
-                hidden = "/" not in world.argv[0] and shutil.which(world.argv[0], path=env["PATH"]) is None
-                code = 127 if hidden or isinstance(exc, FileNotFoundError) else 126
-                cause = f"process {process_index} on {spec.node} cannot be started: {exc.strerror}: {world.argv[0]!r}"
-                self._emit_end(process_index, code, cause, "")
+                program = world.argv[0]
+                on_path = shutil.which(program, path=env["PATH"]) is not None
+                why = exec_failure(program, exc.errno, str(exc.strerror), on_path=on_path)
+                cause = f"process {process_index} on {spec.node} cannot be started: {exc.strerror}: {program!r}"
+                self._emit_end(process_index, why.code, f"{cause}; {why.reason} ({why.code})", "")
                 return
 
+    def _ids(self, process_index: int) -> dict[str, Any]:
+        assert self.world is not None
+        ids = {"world": self.world.name, "generation": self.generation, "process_index": process_index}
+        return {**ids, "node": self._spec.node}
+
     def _ended(self, process_index: int, pid: int, code: int, tail: str) -> None:
+        if self._stopping or self.is_between:
+            log_change(logger, "process-ended", **self._ids(process_index), code=process.exit_code(code))
         if not self._stopping and not self.is_between:
             cause = f"process {process_index} on {self._spec.node} (pid {pid}) {self._words(code)}"
             self._emit_end(process_index, process.exit_code(code), cause, tail)
@@ -97,10 +110,11 @@ class WorldProcesses:
         """Return how a process ended; where the kernel killed one for memory since we last looked, that it did."""
         before, self._memory_kills = self._memory_kills, limits.memory_kills()
         if code != -signal.SIGKILL or self._memory_kills == before:
-            return process.exit_words(code)
+            return process.exit_words(code, in_job=self._spec.job is not None)
         return limits.memory_words()
 
     def _emit_end(self, process_index: int, code: int, cause: str, tail: str) -> None:
+        log_change(logger, "process-ended", **self._ids(process_index), code=code, cause=cause if code else None)
         end = {"process_index": process_index, "generation": self.generation, "code": code}
         self._emit({"type": "child-ended", **end, "cause": cause, "tail": tail})
 

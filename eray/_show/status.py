@@ -68,9 +68,9 @@ def _head(picture: Picture, zone: tzinfo) -> Iterator[Line]:
         style = f"bold {PHASES.get(picture.phase, '')}".strip()
         yield Line(f"{text}{picture.phase} for {lasts}, head {picture.head}", style)
     else:
-        style = "bold red" if ending.code else "bold"
+        style = "bold red" if ending.has_failed else "bold"
         lasts = elapsed(ending.at - picture.began_at)
-        yield Line(f"{text}ended with code {ending.code} at {moment(ending.at, zone)} after {lasts}", style)
+        yield Line(f"{text}{ending.words} at {moment(ending.at, zone)} after {lasts}", style)
         if ending.cause is not None:
             yield labelled("cause", one_line(ending.cause), "red")
     notice = picture.topology.preemption if picture.topology is not None else None
@@ -84,7 +84,7 @@ def _hints(picture: Picture, waits: Waits) -> Iterator[str]:
     job = f" --job {picture.job}" if picture.job is not None else ""
     logs = f"`eray logs{job} --tail 50` shows the end of the log that explains it"
     if picture.ending is not None:
-        if picture.ending.code:
+        if picture.ending.has_failed:
             yield logs
         return
     late = [wait for wait in waits.nodes if wait.for_s >= PATIENCE_S]

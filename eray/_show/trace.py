@@ -88,7 +88,7 @@ class _Writer:
                 found.append((f"{view.name} lost", "failure", view.since, {"reason": view.reason}))
         if picture.ending is not None:
             about = {"code": picture.ending.code, "cause": picture.ending.cause or ""}
-            found.append(("end", "failure" if picture.ending.code else "end", picture.ending.at, about))
+            found.append(("end", "failure" if picture.ending.has_failed else "end", picture.ending.at, about))
         if found:
             thread = next(self._threads)
             yield from _names("thread", CLUSTER, thread, "events", thread)

@@ -16,14 +16,14 @@ STAMP = re.compile(r"(?:\[\d+\] )?stamp (\w+) (\S+) ([\d.]+)\s*$")
 LOG = re.compile(r"(\d\d):(\d\d):(\d\d)\.(\d{3}) INFO eray\.\S+: (.*)")
 EVENTS = (
     (re.compile(r"starting Ray:"), "supervisor"),
-    (re.compile(r"roll-call complete$"), "rollcall"),
-    (re.compile(r"node 0: gcs$"), "gcs"),
-    (re.compile(r"node \d+: ray-ready$"), "raylet"),
-    (re.compile(r"the coordinator answers$"), "coordinator"),
-    (re.compile(r"world \S+ generation \d+ is forming$"), "forming"),
-    (re.compile(r"world \S+ generation \d+ is planned"), "planned"),
-    (re.compile(r"world \S+ generation \d+ is published"), "published"),
-    (re.compile(r"world \S+ generation \d+ is running"), "running"),
+    (re.compile(r"event=all-reported\b"), "rollcall"),
+    (re.compile(r"event=gcs-up\b"), "gcs"),
+    (re.compile(r"event=raylet-ready\b"), "raylet"),
+    (re.compile(r"event=coordinator-up\b"), "coordinator"),
+    (re.compile(r"event=world-phase .*phase=forming\b"), "forming"),
+    (re.compile(r"event=world-phase .*phase=planned\b"), "planned"),
+    (re.compile(r"event=world-phase .*phase=published\b"), "published"),
+    (re.compile(r"event=world-phase .*phase=running\b"), "running"),
 )
 LIMIT_S = 120.0
 LAST_WORDS_S = 2.0

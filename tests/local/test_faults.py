@@ -169,6 +169,7 @@ def test_home_that_hangs_holds_the_end_of_a_step_up_for_seconds(laptop: Laptop) 
     )
 
 
+@pytest.mark.full
 @needs_fuse
 def test_home_that_hangs_holds_the_end_of_a_lost_cluster_up_for_seconds(laptop: Laptop) -> None:
     stay = "import eray, time; eray.connect(jax=False); print('connected', flush=True); time.sleep(60)"
@@ -199,6 +200,7 @@ def test_logs_in_a_home_that_hangs_are_named_and_those_of_this_node_listed(lapto
     assert run.wait(20).returncode == 130
 
 
+@pytest.mark.full
 def test_clock_that_jumps_ends_nothing_and_removes_nothing_that_lives(laptop: Laptop) -> None:
     told = laptop.root / "work" / "told"
     env = {"PYTHONPATH": os.pathsep.join(filter(None, (str(JUMPING_CLOCK), os.environ.get("PYTHONPATH"))))}

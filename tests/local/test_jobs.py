@@ -136,6 +136,7 @@ def test_stopped_job_is_143_for_who_follows_it(cluster: Cluster) -> None:
     assert f"eray: Ray Job {job_id} was stopped\n" in result.stderr
 
 
+@pytest.mark.full
 def test_reader_that_leaves_stops_the_job(cluster: Cluster) -> None:
     script = '"$@" | head -n 1; exit ${PIPESTATUS[0]}'
     program = "import time\nfor n in range(10000):\n  print('it ticks', n)\n  time.sleep(0.05)"
@@ -177,7 +178,7 @@ def test_two_clusters_take_no_job_of_each_other(cluster: Cluster) -> None:
     unclear = place.eray("submit", "--", "true").wait()
     assert unclear.returncode == 2
     assert "several clusters run on this machine: " in unclear.stderr
-    assert "choose one with `--job`" in unclear.stderr
+    assert "choose one with `--job local-" in unclear.stderr
     before = set(other.jobs())
     program = ["--", "python", "-c", WHERE]
     pairs = ((cluster, other), (other, cluster))
@@ -241,6 +242,7 @@ def reachable_interface() -> str:
     return next(each.interface for each in found if ":" not in each.address)
 
 
+@pytest.mark.full
 def test_login_node_derives_the_token_and_tells_a_cluster_that_is_gone(laptop: Laptop) -> None:
     """A job's cluster, as a machine sees it that shares the home and nothing else."""
     home = laptop.root / "home" / ".eray"

@@ -127,7 +127,7 @@ def test_process_that_the_kernel_killed_for_memory_is_told_as_such(laptop: Lapto
         result = laptop.eray("run", "-n", "2", "--", "python", PROGRAMS / "hogs.py", within=within).wait(60)
     assert result.returncode == 137, result.output
     words = r"was killed by the kernel \(SIGKILL, 137\): its control group ran out of memory \(at most 2\.0 GiB\)"
-    assert re.search(rf"^eray: process 1 on \S+ \(pid \d+\) {words}; ask for more \(--mem\)", result.stderr, re.M)
+    assert re.search(rf"^eray: process 1 on \S+ \(pid \d+\) {words}; raise the limit of", result.stderr, re.M)
 
 
 @pytest.mark.full

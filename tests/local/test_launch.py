@@ -126,6 +126,7 @@ def test_two_worlds_run_side_by_side(run: Launch) -> None:
     assert run("side_by_side") == {"a": ["a"], "b": ["b"]}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [5, pytest.param(20, marks=pytest.mark.full)])
 def test_launches_one_after_another_leave_nothing(run: Launch, count: int) -> None:
     found = run("one_after_another", str(count))
@@ -159,6 +160,7 @@ def test_killed_driver_takes_its_world_with_it(start: Callable[..., Running], la
     assert result_of(start("last_world").wait(60).check()) == ["failed", "dead", "dead"]
 
 
+@pytest.mark.full
 def test_example_runs_alone_with_a_ray_of_its_own(laptop: Laptop) -> None:
     result = laptop.python(EXAMPLES / "launch.py", "--processes", "2", "--devices", "2").wait(60).check()
     assert "the sum over 2 processes and 4 devices is right: 6" in result.stdout

@@ -70,8 +70,8 @@ def test_run_needs_no_eray_in_the_program(laptop: Laptop) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["run"], 2, "no command; write `eray run -n 4 -- python train.py`"),
-        (["run", "-n", "2", "--"], 2, "no command"),
+        (["run"], 2, "no program; write it after `--`, such as `eray run -n 4 -- python train.py`"),
+        (["run", "-n", "2", "--"], 2, "no program"),
         (["run", "-n", "0", "--", "echo"], 2, "argument -n/--processes: '0' must be a whole number, 1 or more"),
         (["run", "-n", "2", "--processes-per-node", "2", "--", "echo"], 2, "cannot both be given"),
         (["run", "--devices-per-process", "x", "--", "echo"], 2, "'x' must be a whole number"),

@@ -38,6 +38,7 @@ def test_budget_that_is_used_up_ends_with_the_code_of_the_last_failure(laptop: L
     assert "generation 3" not in result.stdout
 
 
+@pytest.mark.full
 def test_healthy_generation_gives_the_budget_back(laptop: Laptop) -> None:
     words = ("run", "-n", "2", "--max-restarts", "1", "--", "python", AGAIN, "2", "late")
     result = laptop.eray(*words, ERAY_HEALTHY_S="1").wait(90)
@@ -45,6 +46,7 @@ def test_healthy_generation_gives_the_budget_back(laptop: Laptop) -> None:
     assert result.stderr.count("restart 1 of 1, ") == 2
 
 
+@pytest.mark.full
 def test_usage_error_of_the_program_is_not_tried_again(laptop: Laptop) -> None:
     result = laptop.eray("run", "-n", "2", "--max-restarts", "3", "--", "python", AGAIN, "9", "code:2").wait(60)
     assert result.returncode == 2

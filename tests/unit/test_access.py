@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from eray._core import naming
-from eray._core.access import Access, derive_token, the_only_one
+from eray._core.access import BY_EXPORTS, BY_OPTION, Access, derive_token, the_only_one
 from eray._ray.commands import export_lines
 from eray.errors import UsageError
 
@@ -73,12 +73,21 @@ def test_token_of_another_secret_is_not_guessed(given, kept):
     assert derive_token(started_with(naming.launch_secret(HOME, "rig", "42", 0).encode()), given, kept) is None
 
 
-def test_several_clusters_are_named_with_the_option_that_chooses():
+@pytest.mark.parametrize(
+    ("choose", "words"),
+    [
+        (BY_OPTION, "choose one with `--job local-1`"),
+        (BY_EXPORTS, 'choose one with `eval "$(eray env --job local-1)"`, which sets RAY_ADDRESS, or end the others'),
+    ],
+    ids=["a command", "a program"],
+)
+def test_several_clusters_are_named_with_what_chooses_there(choose, words):
     found = [replace(ACCESS, key=key, job=None) for key in ("local-2", "local-1")]
-    with pytest.raises(UsageError, match=r"several clusters run on this machine: local-1, local-2; .* `--job`"):
-        the_only_one(found)
-    assert the_only_one(found[:1]) == found[0]
-    assert the_only_one([]) is None
+    with pytest.raises(UsageError) as caught:
+        the_only_one(found, choose)
+    assert str(caught.value) == f"several clusters run on this machine: local-1, local-2; {words}"
+    assert the_only_one(found[:1], choose) == found[0]
+    assert the_only_one([], choose) is None
 
 
 @pytest.mark.parametrize(

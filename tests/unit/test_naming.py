@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from eray._core import naming
@@ -62,9 +64,19 @@ def test_ray_temp_directory_long_key_is_a_hash_beside_it():
     assert first != naming.ray_temp_directory(run_dir + "3")
 
 
-def test_ray_temp_directory_too_long_names_the_variable():
-    with pytest.raises(DirectoryError, match="ERAY_TMPDIR"):
-        naming.ray_temp_directory("/scratch/local/username/eray-1001/123")
+def test_ray_temp_directory_too_long_names_the_variable_and_the_length_that_is_possible():
+    with pytest.raises(DirectoryError) as caught:
+        naming.ray_temp_directory("/scratch/local/username/eray-1001/4711.0")
+    found = re.fullmatch(
+        r"ERAY_TMPDIR=/scratch/local/username: too long: it has 23 bytes, (\d+) are possible, .*; "
+        r"set ERAY_TMPDIR to a shorter directory on a local disk, such as /tmp",
+        str(caught.value),
+    )
+    assert found, str(caught.value)
+    longest = "/" + "s" * (int(found[1]) - 1)
+    assert len(naming.ray_temp_directory(f"{longest}/eray-1001/4711.0")) <= naming.MAX_RAY_TEMP_BYTES
+    with pytest.raises(DirectoryError):
+        naming.ray_temp_directory(f"{longest}s/eray-1001/4711.0")
 
 
 def test_ray_temp_directory_counts_bytes():

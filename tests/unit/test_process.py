@@ -124,7 +124,7 @@ def test_is_alive_zombie_is_dead():
     [
         (0, "ended with code 0"),
         (7, "ended with code 7"),
-        (-9, "was killed (SIGKILL, 137): out of memory"),
+        (-9, "was killed (SIGKILL, 137): out of memory, or by somebody's `kill -9`?"),
         (137, "was killed (SIGKILL, 137): out of memory"),
         (-15, "was asked to end (SIGTERM, 143)"),
         (139, "crashed (SIGSEGV, 139)"),
@@ -136,7 +136,13 @@ def test_is_alive_zombie_is_dead():
     ],
 )
 def test_exit_words_say_how_it_ended(code, words):
-    assert words in process.exit_words(code)
+    assert words in process.exit_words(code, in_job=False)
+
+
+def test_exit_words_speak_of_slurm_only_in_a_job():
+    words = {code: process.exit_words(code, in_job=True) for code in (-9, -11)}
+    assert words[-9] == "was killed (SIGKILL, 137): out of memory, or Slurm's KillWait was over?"
+    assert words[-11] == process.exit_words(-11, in_job=False)
 
 
 def test_exit_code_is_what_a_shell_shows():

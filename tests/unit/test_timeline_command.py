@@ -56,14 +56,17 @@ def test_timeline_prints_the_trace_alone(saved, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--from", "missing.json"], "--from missing.json: No such file or directory"),
-        (["--from", "text"], "--from text: not what `eray status --json` prints"),
-        (["--from", "list"], "--from list: not what `eray status --json` prints"),
-        (["--from", "bytes"], "--from bytes: not what `eray status --json` prints"),
-        (["--from", "picture.json", "--job", "7"], "--from and --job"),
+        (["--from", "missing.json"], "--from missing.json: cannot be read (No such file or directory)"),
+        (["--from", "text"], "--from text: is no picture of a cluster ("),
+        (["--from", "list"], "--from list: is no picture of a cluster ("),
+        (["--from", "bytes"], "--from bytes: is no picture of a cluster ("),
+        (["--from", "picture.json", "--job", "7"], "argument --job: not allowed with argument --from"),
         (["--from", "picture.json", "--json", "-o", "-"], "--json and -o -"),
-        (["--from", "picture.json", "-o", "nowhere/trace"], "-o nowhere/trace: No such file or directory"),
-        (["--from", "picture.json", "-o", "."], "-o .: Is a directory"),
+        (
+            ["--from", "picture.json", "-o", "nowhere/trace"],
+            "-o nowhere/trace: cannot be written (No such file",
+        ),
+        (["--from", "picture.json", "-o", "."], "-o .: cannot be written (Is a directory)"),
     ],
 )
 def test_timeline_says_what_is_wrong(saved, tmp_path, monkeypatch, capsys, words, said):

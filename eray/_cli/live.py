@@ -1,0 +1,47 @@
+"""The progress of a start on stderr: one line that is rewritten on a terminal, a few lines in a log."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+
+from eray._io import clock
+from eray._ray.notices import Told, set_reader
+from eray._show.progress import Progress
+
+QUIET_S = 10.0
+"""A log says nothing of a start that is over sooner."""
+
+
+def show_start(environ: Mapping[str, str]) -> None:
+    """Show from now on how the start of this process's cluster goes on."""
+    set_reader(Live(environ))
+
+
+class Live:
+    """Writes to stderr what ``Progress`` makes of it."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._terminal = sys.stderr.isatty() and environ.get("TERM") != "dumb"
+        self._progress = Progress(terminal=self._terminal)
+        self._from = clock.monotonic() + (0.0 if self._terminal else QUIET_S)
+
+    def tell(self, told: Told | None) -> None:
+        """Show how far the start is."""
+        now = clock.monotonic()
+        if told is None:
+            self.make_room()
+        elif now >= self._from:
+            phase, ready, expected, missing = told
+            width = shutil.get_terminal_size().columns
+            self._write(self._progress.tell(phase, ready, expected, missing, now=now, width=width))
+
+    def make_room(self) -> None:
+        """Clear the line."""
+        self._write(self._progress.done())
+
+    def _write(self, text: str) -> None:
+        if text:
+            with suppress(OSError, ValueError):  # nobody reads on
+                os.write(sys.stderr.fileno(), text.encode())

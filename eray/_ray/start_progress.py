@@ -1,0 +1,55 @@
+"""The head tells people how the start of its cluster and its world goes on."""
+
+import asyncio
+from contextlib import suppress
+
+from eray._core.nodespec import NodeSpec
+from eray._core.phase import Phase
+from eray._ray.bring_up import BringUp
+from eray._ray.driver import HeadDriver
+from eray._ray.nodes import Nodes
+from eray._ray.notices import Told, is_heard, show_progress
+from eray._ray.worlds import Worlds
+from eray.errors import ErayError
+
+TICK_S = 0.5
+DOING = {"joined": "processes join", "running": "processes start JAX"}
+STARTED = frozenset({Phase.RUNNING, Phase.DRAINING, Phase.CLOSED, Phase.FAILED})
+
+
+class StartProgress:
+    """Looks twice a second while something is awaited; who reads decides what is worth a line."""
+
+    def __init__(self, spec: NodeSpec, nodes: Nodes, bring_up: BringUp, worlds: Worlds, driver: HeadDriver) -> None:
+        self._spec, self._nodes, self._bring_up, self._worlds, self._driver = spec, nodes, bring_up, worlds, driver
+
+    async def follow(self) -> None:
+        """Tell it, until cancelled."""
+        while True:
+            if is_heard():
+                show_progress(await self._told())
+            await asyncio.sleep(TICK_S)
+
+    async def _told(self) -> Told | None:
+        spec, roll, ready = self._spec, self._nodes.roll, self._bring_up.ready
+        count = len(spec.nodes)
+        if self._bring_up.all_were_ready or (spec.purpose == "tasks" and self._worlds.are_complete):
+            return await self._world()
+        if roll.missing:
+            return "nodes report", count - len(roll.missing), count, roll.missing
+        missing = tuple(name for rank, name in enumerate(spec.nodes) if rank not in ready)
+        return "nodes start Ray", count - len(missing), count, missing
+
+    async def _world(self) -> Told | None:
+        """Return how far the world is that the supervisors start; processes that come by themselves tell it."""
+        own = self._spec.world
+        if own is None or self._worlds.phase_of(own.name) in STARTED:
+            return None
+        with suppress(ErayError):
+            answer = await self._driver.watch(0)  # another version than any: it answers at once
+            for world in answer["worlds"]:
+                if world["name"] == own.name and world["phase"] not in STARTED:
+                    count, missing = world["process_count"], world["missing_count"]
+                    where = dict.fromkeys(each["node"] or str(each["process_index"]) for each in world["missing"])
+                    return DOING.get(world["awaited"], "processes start"), count - missing, count, tuple(where)
+        return None

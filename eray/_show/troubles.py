@@ -1,0 +1,148 @@
+"""Say what is wrong with a cluster, the worst first, each with its remedy."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from eray._core.phase import COMPLETE
+from eray._core.picture import Picture
+from eray._core.topology import World
+from eray._show.node_rows import NodeRow
+from eray._show.ownership import Cell, Claim
+from eray._show.wording import counted, folded, folded_names
+
+BIND = "give each process its own by `srun --gpus-per-task=N` or `eray run --processes-per-node K`, or set ERAY_DEVICES"
+LOOK = "`eray doctor` on that node names what it lacks; its log says where it stopped"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """One thing that is wrong, or may be: a ``note`` is only worth knowing."""
+
+    level: Literal["error", "warning", "note"]
+    found: str
+    remedy: str
+
+
+def troubles(picture: Picture, rows: Sequence[NodeRow]) -> tuple[Trouble, ...]:
+    """Return what is wrong; ``rows`` are those of ``node_rows``."""
+    found = [*_ending(picture), *_nodes(picture, rows), *_worlds(picture), *_devices(picture, rows), *_notes(picture)]
+    order = ("error", "warning", "note")
+    return tuple(sorted(found, key=lambda trouble: order.index(trouble.level)))
+
+
+def _logs(picture: Picture) -> str:
+    job = f" --job {picture.job}" if picture.job else ""
+    return f"`eray logs{job} --tail 50` shows the end of the log that tells most"
+
+
+def _ending(picture: Picture) -> Iterator[Trouble]:
+    ending = picture.ending
+    if ending is not None and ending.has_failed:
+        cause = f": {ending.cause}" if ending.cause else ", and no cause is known"
+        yield Trouble("error", f"the cluster ended with code {ending.code}{cause}", _logs(picture))
+
+
+def _nodes(picture: Picture, rows: Sequence[NodeRow]) -> Iterator[Trouble]:
+    lost: dict[str, list[str]] = {}
+    for row in rows:
+        if row.view.state == "lost":
+            lost.setdefault(row.view.reason or "no reason is known", []).append(row.view.name)
+    for reason, names in lost.items():
+        remedy = f"see whether it is up (`sinfo -R`, `scontrol show node`), and its log; {_logs(picture)}"
+        yield Trouble("error", f"{counted(len(names), 'node')} lost, {folded_names(names)}: {reason}", remedy)
+    of = f" of {len(rows)}" if len(rows) > 1 else ""
+    did = "never reported" if picture.phase == "ended" else "did not report yet"
+    if names := [row.view.name for row in rows if row.view.state == "awaited"]:
+        found = f"{counted(len(names), 'node')}{of} {did}: {folded_names(names)}"
+        yield Trouble("warning", found, f"{LOOK}; or raise ERAY_CLUSTER_TIMEOUT_S")
+    if names := [row.view.name for row in rows if row.view.state == "reported" and picture.phase != "ended"]:
+        found = f"{counted(len(names), 'node')}{of} still bring Ray up: {folded_names(names)}"
+        yield Trouble("note", found, f"{LOOK}; or raise ERAY_CLUSTER_TIMEOUT_S")
+
+
+def _worlds(picture: Picture) -> Iterator[Trouble]:
+    told = (picture.ending.cause if picture.ending is not None else None) or ""
+    for world in () if picture.topology is None else picture.topology.worlds:
+        name = f"world {world.name!r} (generation {world.generation})"
+        if world.failure is not None and world.failure not in told:
+            remedy = f"{_logs(picture)}; `eray run --max-restarts R` starts it again after a death"
+            yield Trouble("error", f"{name} failed: {world.failure}", remedy)
+        for state in ("dead", "failed"):
+            gone = [process for process in world.processes if process.state == state]
+            if not gone or (len(gone) == 1 and f"process {gone[0].process_index} " in f"{world.failure} {told}"):
+                continue  # the cause has named it
+            where = folded_names(list(dict.fromkeys(process.node for process in gone)))
+            indexes = folded(process.process_index for process in gone)
+            found = f"{name}: process{'es' if len(gone) > 1 else ''} {indexes} on {where}: {state}"
+            yield Trouble("error", found, f"the first that failed is the cause; {_logs(picture)}")
+        yield from _absent(world, name)
+
+
+def _absent(world: World, name: str) -> Iterator[Trouble]:
+    if len(world.processes) == world.process_count or world.phase in COMPLETE:
+        return
+    absent = set(range(world.process_count)) - {process.process_index for process in world.processes}
+    of = f"{len(absent)} of {counted(world.process_count, 'process', 'processes')}"
+    never = world.phase == "failed"
+    found = f"{name}: {of} never joined: {folded(absent)}" if never else f"{name} waits for {of}: {folded(absent)}"
+    remedy = "see whether each started and called eray.connect(); or raise ERAY_JOIN_TIMEOUT_S"
+    yield Trouble("warning", found, remedy)
+
+
+def _devices(picture: Picture, rows: Sequence[NodeRow]) -> Iterator[Trouble]:
+    for found in _alike(rows, lambda cell: cell.holding == "shared"):
+        shared = [cell for cell in found.rows[0].cells if cell.holding == "shared"]
+        by = list(dict.fromkeys(_named(picture, claim) for cell in shared for claim in cell.claims))
+        on = f" on {found.rows[0].view.name}" if len(found.rows) > 1 else ""
+        more = " and others" if len(by) > 8 else ""
+        yield Trouble("error", f"held by several processes: {found};{on} {', '.join(by[:8])}{more}", BIND)
+    for found in _alike(rows, lambda cell: cell.holding == "open" and len(cell.claims) > 1):
+        yield Trouble("warning", f"seen by several processes, and JAX decides in each: {found}", BIND)
+    worlds = () if picture.topology is None else picture.topology.worlds
+    if any(world.phase == "running" for world in worlds):
+        for found in _alike(rows, lambda cell: cell.holding == "idle"):
+            remedy = "start more processes (`--processes-per-node`), or give each more (`--devices-per-process`)"
+            yield Trouble("warning", f"idle, held by no process: {found}", remedy)
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """The same devices of several nodes."""
+
+    tokens: tuple[str, ...]
+    rows: list[NodeRow]
+
+    def __str__(self) -> str:
+        some = "s" if len(self.tokens) > 1 else ""
+        each = "each of " if len(self.rows) > 1 else ""
+        names = folded_names([row.view.name for row in self.rows])
+        return f"device{some} {', '.join(self.tokens)} of {each}{names}"
+
+
+def _alike(rows: Sequence[NodeRow], are: Callable[[Cell], bool]) -> list[_Alike]:
+    found: dict[tuple[str, ...], list[NodeRow]] = {}
+    for row in rows:
+        if tokens := tuple(cell.token for cell in row.cells if are(cell)):
+            found.setdefault(tokens, []).append(row)
+    return [_Alike(tokens, where) for tokens, where in found.items()]
+
+
+def _named(picture: Picture, claim: Claim) -> str:
+    worlds = () if picture.topology is None else picture.topology.worlds
+    of = f" of {worlds[claim.world].name!r}" if len(worlds) > 1 else ""
+    return f"process {claim.process.process_index}{of}"
+
+
+def _notes(picture: Picture) -> Iterator[Trouble]:
+    if picture.topology is None:
+        return
+    if picture.topology.preemption is not None:
+        found = f"the job is to end soon: {picture.topology.preemption.reason}"
+        yield Trouble(
+            "warning", found, "`conn.should_save(step)` is true at one step in all processes (docs/preemption.md)"
+        )
+    for world in picture.topology.worlds:
+        if world.restarts:
+            found = f"world {world.name!r} was started again {counted(len(world.restarts), 'time')}"
+            yield Trouble("note", f"{found}; the last time because {world.restarts[-1].cause}", "see Restarts below")
