@@ -15,7 +15,7 @@ from pictures import BEGAN, picture
 from eray._cli.main import main
 from eray._cli.status import is_rich, screen, watch
 from eray._core.phase import Phase
-from eray._core.picture import Ending, NodeView, Picture
+from eray._core.picture import Ending, NodeView, Picture, Span, Track
 from eray._core.topology import PreemptionNotice, Restart
 from eray._show.lines import Line, shortened
 from eray._show.status import StatusView, status_lines, status_text
@@ -32,6 +32,12 @@ RESTARTS = [
         restarted_at=BEGAN + 10 * generation + 2,
     )
     for generation in range(1, 6)
+]
+
+IMPORTING = [
+    Track(
+        node="node0002", world="main", generation=1, process_index=3, spans=[Span(name="import jax", begin=BEGAN + 20)]
+    )
 ]
 
 
@@ -107,6 +113,14 @@ SAMPLES = {
             "to do: see whether process 3 (node0002) started and called eray.connect(), or raise ERAY_JOIN_TIMEOUT_S",
         ],
     ),
+    "awaited process that imports JAX": (
+        picture(**JOINING, states=["joined"] * 3 + ["awaited"], tracks=IMPORTING),
+        [
+            "  awaited     process 3 (node0002) to join, for 54 s",
+            "              process 3 (node0002): still to import JAX, for 40 s",
+            "to do: see whether process 3 (node0002) started and called eray.connect(), or raise ERAY_JOIN_TIMEOUT_S",
+        ],
+    ),
     "Ray not ready": (
         picture(
             nodes=[
@@ -150,7 +164,7 @@ SAMPLES = {
         picture(
             phase="ended", purpose="up", job=None, key="local-1a", cluster="", ending=Ending(at=BEGAN + 3900, code=0)
         ),
-        ["cluster local-1a, eray up: ended with code 0 at 2023-11-14 23:18:20 UTC after 1 h 5 min"],
+        ["cluster local-1a, eray up: ended well at 2023-11-14 23:18:20 UTC after 1 h 5 min"],
     ),
     "restarted once": (
         picture(restarts=RESTARTS[:1], restart=2),
