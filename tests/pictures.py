@@ -93,7 +93,7 @@ def picture(
         "head": node_name(0),
         "nodes": views,
         "topology": topology,
-        "tracks": tracks(node_count, per_node),
+        "tracks": () if "tracks" in more else tracks(node_count, per_node),
         "ending": ending,
         "versions": {"eray": "0.1.0", "ray": "2.60.0", "jax": "0.10.2", "python": "3.11.2"},
         "environment": {"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "0,1,2,3"},

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
+from eray._cli.terminal import is_rich
 from eray._io import clock
 from eray._ray.notices import Told, set_reader
 from eray._show.progress import Progress
@@ -23,7 +24,7 @@ class Live:
     """Writes to stderr what ``Progress`` makes of it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._terminal = sys.stderr.isatty() and environ.get("TERM") != "dumb"
+        self._terminal = is_rich(environ, is_terminal=sys.stderr.isatty())
         self._progress = Progress(terminal=self._terminal)
         self._from = clock.monotonic() + (0.0 if self._terminal else QUIET_S)
 

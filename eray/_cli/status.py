@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from eray._cli.job_access import add_job_argument
+from eray._cli.terminal import is_rich
 from eray._core.picture import Picture
 from eray._identity import read_site
 from eray._io import clock
@@ -70,11 +71,6 @@ def screen(environ: Mapping[str, str], as_json: bool, *, live: bool) -> Iterator
     else:
         with _terminal(zone, live) as show:
             yield show
-
-
-def is_rich(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
-    """Tell whether colours and rewriting are wanted: on a terminal that is not dumb, without NO_COLOR."""
-    return is_terminal and not environ.get("NO_COLOR") and environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 
 def essence(picture: Picture) -> Any:

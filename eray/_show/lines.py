@@ -90,7 +90,7 @@ def shortened(lines: Sequence[Line], width: int, height: int) -> list[Line]:
         return list(lines)
     kept = [line for at, line in enumerate(lines) if at not in left_out]
     at = sum(place < min(left_out) for place in range(len(lines)) if place not in left_out)
-    return [*kept[:at], Line(f"  ({len(left_out)} lines more in a higher window)", "dim"), *kept[at:]]
+    return [*kept[:at], Line(f"  (in a higher window: {len(left_out)} more)", "dim"), *kept[at:]]
 
 
 def styled(lines: Sequence[Line], width: int, height: int | None) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from eray._show.status_nodes import node_lines
 from eray._show.status_worlds import world_lines
 from eray._show.waits import PUBLISH, Waits, waits_of
 from eray._show.wording import moment
-from eray._show.words import elapsed, hosts, one_line, who
+from eray._show.words import elapsed, hosts, one_line, the_first
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -22,6 +22,8 @@ PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
 PHASES = {"starting": "yellow", "up": "green"}
 PATIENCE_S = 10.0
 """How long something is awaited before there is a hint what to do about it."""
+SHORT = 40
+"""Characters for the nodes in a hint; they stand above it too."""
 
 
 def status_text(picture: Picture, *, width: int | None = None, zone: tzinfo = UTC) -> str:
@@ -88,13 +90,13 @@ def _hints(picture: Picture, waits: Waits) -> Iterator[str]:
     late = [wait for wait in waits.nodes if wait.for_s >= PATIENCE_S]
     for state in ("awaited", "reported", "lost"):
         if names := [wait.node for wait in late if wait.state == state]:
-            yield f"look at the log of eray on {hosts(names)}, or raise ERAY_CLUSTER_TIMEOUT_S"
+            yield f"look at the log of eray on {hosts(names, SHORT)}, or raise ERAY_CLUSTER_TIMEOUT_S"
     worlds = picture.topology.worlds if picture.topology is not None else ()
     if any(world.phase is Phase.FAILED for world in worlds):
         yield logs
     for wait in waits.worlds:
         if wait.for_s >= PATIENCE_S:
-            yield _world_hint(wait.stage, who(wait.missing))
+            yield _world_hint(wait.stage, the_first(wait.missing))
     if picture.topology is not None and picture.topology.preemption is not None:
         yield "save before the job ends: `conn.should_save(step)` is true at one step in all processes"
 

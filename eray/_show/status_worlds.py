@@ -66,7 +66,7 @@ def _doing(wait: WorldWait) -> Iterator[Line]:
             found.setdefault(each.doing, []).append(each)
     for doing, group in sorted(found.items(), key=lambda item: -len(item[1]))[:DOINGS]:
         longest = max(each.doing_for_s or 0.0 for each in group)
-        yield labelled("", f"{who(group)}: about to {DOING.get(doing, one_line(doing))}, for {elapsed(longest)}")
+        yield labelled("", f"{who(group)}: still to {DOING.get(doing, one_line(doing))}, for {elapsed(longest)}")
 
 
 def _restarts(restarts: Sequence[Restart], zone: tzinfo) -> Iterator[Line]:

@@ -41,8 +41,8 @@ def hosts(names: Sequence[str], length: int = LENGTH) -> str:
     >>> hosts(["n1", "n2", "n3"])
     'n[1-3]'
     """
-    text = folded_names(names)
-    shown = len(names)
+    names = [one_line(name) for name in names]
+    text, shown = folded_names(names), len(names)
     while len(text) > length and shown > 1:
         shown = max(min(shown * length // len(text), shown - 1), 1)
         text = f"{folded_names(names[:shown])} and {len(names) - shown} more"
@@ -56,3 +56,8 @@ def who(missing: Sequence[Missing]) -> str:
         return name_missing([asdict(each) for each in missing])
     indexes = hosts([str(each.process_index) for each in missing]).replace("[", "").replace("]", "").replace(",", ", ")
     return f"{len(missing):,} processes: {indexes}" + (f" on {hosts(nodes)}" if nodes else "")
+
+
+def the_first(missing: Sequence[Missing], count: int = 4) -> str:
+    """Name the first processes with their nodes, and count the others."""
+    return name_missing([asdict(each) for each in missing[:count]], len(missing))

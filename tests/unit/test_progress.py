@@ -1,0 +1,86 @@
+"""The live line of a start: rewritten on a terminal, said again in a log only where there is something to say."""
+
+import pytest
+
+from eray._show.progress import CLEAR, Progress
+
+TWO = ["node02", "node03"]
+THOUSAND = [f"node{rank:04}" for rank in range(1, 1001)]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        # (seconds, phase, ready, expected, missing), the log's line, "" for none
+        (
+            [(0, "nodes report", 1, 3, TWO), (1, "nodes report", 1, 3, TWO)],
+            ["eray: nodes report: 1 of 3, missing node[02-03], 0 s\n", ""],
+        ),
+        (
+            [
+                (5, "nodes report", 2, 3, TWO[1:]),
+                (34, "nodes report", 2, 3, TWO[1:]),
+                (35, "nodes report", 2, 3, TWO[1:]),
+            ],
+            [
+                "eray: nodes report: 2 of 3, missing node03, 0 s\n",
+                "",
+                "eray: nodes report: 2 of 3, missing node03, 30 s\n",
+            ],
+        ),
+        (  # what changes at once is said a moment later, with what changed meanwhile
+            [
+                (0, "a", 1, 9, []),
+                (0.1, "a", 2, 9, []),
+                (0.2, "a", 3, 9, []),
+                (2.0, "a", 3, 9, []),
+                (3.9, "a", 4, 9, []),
+            ],
+            ["eray: a: 1 of 9, 0 s\n", "", "", "eray: a: 3 of 9, 2 s\n", ""],
+        ),
+        (  # complete, and the next phase: at once, with its own time
+            [(0, "a", 1, 2, [1]), (0.5, "a", 2, 2, []), (0.6, "b", 0, 2, [0, 1])],
+            ["eray: a: 1 of 2, missing 1, 0 s\n", "eray: a: 2 of 2, 0 s\n", "eray: b: 0 of 2, missing [0-1], 0 s\n"],
+        ),
+        ([(0, "a", 0, 1000, THOUSAND)], ["eray: a: 0 of 1,000, missing node[0001-1000], 0 s\n"]),
+    ],
+)
+def test_log_gets_a_line_where_something_changed_or_30_s_passed(told, said):
+    progress = Progress(terminal=False)
+    assert [progress.tell(*row, now=now) for now, *row in told] == said
+    assert progress.done() == ""
+
+
+def test_terminal_rewrites_one_line_and_writes_nothing_that_stands_there():
+    progress = Progress(terminal=True)
+    assert (
+        progress.tell("nodes report", 1, 3, TWO, now=0)
+        == f"{CLEAR}eray: nodes report: 1 of 3, missing node[02-03], 0 s"
+    )
+    assert progress.tell("nodes report", 1, 3, TWO, now=0.9) == ""
+    assert progress.tell("nodes report", 1, 3, TWO, now=70) == (
+        f"{CLEAR}eray: nodes report: 1 of 3, missing node[02-03], 1 min 10 s"
+    )
+    assert [progress.done(), progress.done()] == [CLEAR, ""]
+    assert progress.tell("nodes report", 1, 3, TWO, now=70).startswith(CLEAR), "what was cleared is written anew"
+
+
+@pytest.mark.parametrize(
+    ("width", "missing", "line"),
+    [
+        (80, THOUSAND[::2], "eray: report: 5 of 9, missing node[0001,0003] and 498 more, 0 s"),
+        (50, THOUSAND[::2], "eray: report: 5 of 9, 0 s"),
+        (40, TWO, "eray: report: 5 of 9, 0 s"),
+        (20, TWO, "eray: report: 5 of "),
+        (1, TWO, "e"),
+    ],
+)
+def test_terminals_line_never_reaches_the_last_column(width, missing, line):
+    assert Progress(terminal=True).tell("report", 5, 9, missing, now=0, width=width) == CLEAR + line
+    assert len(line) < max(width, 2)
+
+
+def test_names_bring_no_control_characters_into_the_line():
+    said = Progress(terminal=False).tell("start\n\x1b[31m", 0, 1, ["b\x1bad\n"], now=0)
+    assert "\x1b" not in said
+    assert said.count("\n") == 1

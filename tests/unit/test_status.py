@@ -1,0 +1,448 @@
+"""What `eray status` shows: the same facts in a pipe, in a narrow window and in colours."""
+
+import io
+import json
+import os
+import re
+import time
+from contextlib import redirect_stdout
+from datetime import UTC
+from typing import Any
+
+import pytest
+from pictures import BEGAN, picture
+
+from eray._cli.main import main
+from eray._cli.status import is_rich, screen, watch
+from eray._core.phase import Phase
+from eray._core.picture import Ending, NodeView, Picture, Span, Track
+from eray._core.topology import PreemptionNotice, Restart
+from eray._show.lines import Line, shortened
+from eray._show.status import StatusView, status_lines, status_text
+from eray._show.words import elapsed, hosts
+
+JOINING: dict[str, Any] = {"phase": "starting", "world_phase": Phase.FORMING}
+RESTARTS = [
+    Restart(
+        generation=generation,
+        process_count=4,
+        cause=f"process {generation} died: killed",
+        code=137,
+        failed_at=BEGAN + 10 * generation,
+        restarted_at=BEGAN + 10 * generation + 2,
+    )
+    for generation in range(1, 6)
+]
+
+IMPORTING = [
+    Track(
+        node="node0002", world="main", generation=1, process_index=3, spans=[Span(name="import jax", begin=BEGAN + 20)]
+    )
+]
+
+
+def changed(shown: Picture, world: dict[str, Any] | None = None, **topology: Any) -> Picture:
+    """Return the picture with other fields of its topology, and of its world."""
+    assert shown.topology is not None
+    worlds = tuple(each.model_copy(update=world or {}) for each in shown.topology.worlds)
+    return shown.model_copy(update={"topology": shown.topology.model_copy(update={"worlds": worlds} | topology)})
+
+
+def with_devices(shown: Picture, ids: list[tuple[int, ...]], rule: str) -> Picture:
+    """Return the picture with other devices of its processes, in their order."""
+    assert shown.topology is not None
+    processes = shown.topology.worlds[0].processes
+    held = [{"local_device_ids": each, "device_rule": rule} for each in ids]
+    pairs = zip(processes, held, strict=True)
+    return changed(shown, {"processes": tuple(process.model_copy(update=each) for process, each in pairs)})
+
+
+RUNNING = """\
+job 7 on rig, eray run: up for 1 min, head node0001
+2 nodes: 2 ready
+  node      state  address   CPUs  memory     devices   Ray node
+  node0001  ready  10.0.0.0  64    512.0 GiB  4 × H200  00000000
+  node0002  ready  10.0.0.1  64    512.0 GiB  4 × H200  00000000
+world main, generation 1: running for 54 s
+  processes   4 of 4 joined, 4 of 4 running
+  coordinator 10.0.0.0:40001"""
+
+NARROW = """\
+job 7 on rig, eray run: up for 1 min,
+  head node0001
+2 nodes: 2 ready
+  node0001: ready, address 10.0.0.0,
+    CPUs 64, 512.0 GiB, 4 × H200, Ray
+    node 00000000
+  node0002: ready, address 10.0.0.1,
+    CPUs 64, 512.0 GiB, 4 × H200, Ray
+    node 00000000
+world main, generation 1: running for
+  54 s
+  processes   4 of 4 joined, 4 of 4
+    running
+  coordinator 10.0.0.0:40001"""
+
+
+def test_running_cluster_is_shown_whole():
+    assert status_text(picture()) == RUNNING
+    assert status_text(picture(), width=80) == RUNNING
+
+
+def test_narrow_window_wraps_and_cuts_nothing():
+    assert status_text(picture(), width=40) == NARROW
+
+
+SAMPLES = {
+    "awaited node": (
+        picture(node_count=3, **JOINING, awaited=[2], states=["joined"] * 4 + ["awaited"] * 2),
+        [
+            "job 7 on rig, eray run: starting for 1 min, head node0001",
+            "3 nodes: 1 awaited, 2 ready",
+            "  node0003  awaited  -         -     -          -         -",
+            "  awaited     node0003 to report to the head, for 1 min",
+            "  processes   4 of 6 joined, 0 of 6 running",
+            "  awaited     processes 4 and 5 (node0003) to join, for 54 s",
+            "to do: look at the log of eray on node0003, or raise ERAY_CLUSTER_TIMEOUT_S",
+        ],
+    ),
+    "awaited process": (
+        picture(**JOINING, states=["joined"] * 3 + ["awaited"]),
+        [
+            "  awaited     process 3 (node0002) to join, for 54 s",
+            "to do: see whether process 3 (node0002) started and called eray.connect(), or raise ERAY_JOIN_TIMEOUT_S",
+        ],
+    ),
+    "awaited process that imports JAX": (
+        picture(**JOINING, states=["joined"] * 3 + ["awaited"], tracks=IMPORTING),
+        [
+            "  awaited     process 3 (node0002) to join, for 54 s",
+            "              process 3 (node0002): still to import JAX, for 40 s",
+            "to do: see whether process 3 (node0002) started and called eray.connect(), or raise ERAY_JOIN_TIMEOUT_S",
+        ],
+    ),
+    "Ray not ready": (
+        picture(
+            nodes=[
+                NodeView(node_rank=0, name="node0001", state="reported", since=BEGAN + 58),
+                NodeView(
+                    node_rank=1, name="node0002", state="lost", since=BEGAN + 50, reason="no power,\n or no network?"
+                ),
+            ]
+        ),
+        [
+            "2 nodes: 1 lost, 1 reported",
+            "  awaited     node0001 to have its Ray ready, for 2 s",
+            "  lost        node0002, 10 s ago: no power, or no network?",
+        ],
+    ),
+    "failed world": (
+        picture(
+            world_phase=Phase.FAILED,
+            failure="process 1 on node0001 died: killed",
+            states=["left", "dead", "running", "left"],
+        ),
+        [
+            "world main, generation 1: failed for 54 s",
+            "  processes   4 of 4 joined, 1 of 4 running, 2 left, 1 dead",
+            "  awaited     process 2 (node0002) to leave, for 54 s",
+            "  failure     process 1 on node0001 died: killed",
+            "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
+        ],
+    ),
+    "ended badly": (
+        picture(
+            phase="ended", ending=Ending(at=BEGAN + 130, code=7, cause="process 1 ended with code 7:\n  boom \x1b[31m")
+        ),
+        [
+            "job 7 on rig, eray run: ended with code 7 at 2023-11-14 22:15:30 UTC after 2 min 10 s",
+            "  cause       process 1 ended with code 7: boom \ufffd[31m",
+            "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
+        ],
+    ),
+    "ended well": (
+        picture(
+            phase="ended", purpose="up", job=None, key="local-1a", cluster="", ending=Ending(at=BEGAN + 3900, code=0)
+        ),
+        ["cluster local-1a, eray up: ended well at 2023-11-14 23:18:20 UTC after 1 h 5 min"],
+    ),
+    "restarted once": (
+        picture(restarts=RESTARTS[:1], restart=2),
+        [
+            "job 7 (restart 2) on rig, eray run: up for 1 min, head node0001",
+            "world main, generation 2: running for 54 s",
+            "  restarted   once",
+            "              2023-11-14 22:13:30 UTC, generation 1, back after 2 s: process 1 died: killed (code 137)",
+        ],
+    ),
+    "restarted often": (
+        picture(restarts=RESTARTS),
+        [
+            "  restarted   5 times; the last 3:",
+            "              2023-11-14 22:14:10 UTC, generation 5, back after 2 s: process 5 died: killed (code 137)",
+        ],
+    ),
+    "preemption": (
+        changed(picture(), preemption=PreemptionNotice(at=BEGAN + 50, reason="SIGUSR1 on node0001")),
+        [
+            "  preemption  SIGUSR1 on node0001, 10 s ago",
+            "to do: save before the job ends: `conn.should_save(step)` is true at one step in all processes",
+        ],
+    ),
+    "idle devices": (
+        with_devices(picture(), [(0,), (1,), (0,), (1,)], "ordinals"),
+        ["  idle        devices 2, 3 of each of node[0001-0002], used by no process"],
+    ),
+    "shared device": (
+        with_devices(picture(), [(0, 1), (1, 2, 3), (0, 1), (2, 3)], "ordinals"),
+        ["  shared      device 1 of node0001, held by processes 0, 1"],
+    ),
+    "devices bound by Slurm": (  # each calls its own 0
+        with_devices(picture(devices=2), [(0,)] * 4, "own"),
+        ["  processes   4 of 4 joined, 4 of 4 running"],
+    ),
+    "before the coordinator": (
+        picture(phase="starting", topology=None),
+        ["  node0001  ready", "job 7 on rig, eray run: starting for 1 min, head node0001"],
+    ),
+    "Ray's dead node": (
+        changed(
+            picture(), nodes=tuple(node.model_copy(update={"alive": False}) for node in picture().topology.nodes[1:])
+        ),
+        ["2 nodes: 1 lost, 1 ready", "  node0002  lost   10.0.0.1  64    512.0 GiB  4 × H200  00000000"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("shown", "expected"), SAMPLES.values(), ids=SAMPLES)
+def test_status_says_what_matters(shown, expected):
+    lines = status_text(shown).splitlines()
+    assert [line for line in expected if line not in lines] == []
+    if not any(line.startswith("to do: ") for line in expected):
+        assert not any(line.startswith("to do: ") for line in lines)
+
+
+@pytest.mark.parametrize("shown", [shown for shown, _ in SAMPLES.values()], ids=SAMPLES)
+@pytest.mark.parametrize("width", [20, 40, 79])
+def test_width_is_kept_and_no_word_is_lost(shown, width):
+    text = status_text(shown, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "\x1b" not in text
+    letters = re.sub(r"\s", "", text)
+    for line in status_lines(shown, width, UTC):
+        assert re.sub(r"\s", "", line.text) in letters
+
+
+@pytest.mark.parametrize(
+    ("about", "row"),
+    [
+        ({"per_node": 8, "devices": 8}, "  node[0001-1000]  ready  64    512.0 GiB  8 × H200"),
+        ({"per_node": 1, "awaited": [6, 511]}, "  node[0007,0512]                      awaited  -     -          -"),
+        (
+            {"per_node": 1, "awaited": range(0, 1000, 2), "states": ["awaited", "joined"] * 500, **JOINING},
+            "  awaited     500 processes: 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36,",
+        ),
+    ],
+    ids=["alike", "two awaited", "every other node awaited"],
+)
+def test_thousand_nodes_are_a_few_rows_and_quickly_shown(about, row):
+    shown = picture(node_count=1000, tracks=(), **about)
+    begin = time.process_time()
+    lines = status_text(shown, width=100).splitlines()
+    assert time.process_time() - begin < 1.0
+    assert len(lines) < 40
+    assert row in lines
+
+
+def test_nodes_of_many_kinds_stay_a_few_rows_with_those_that_are_not_ready_first():
+    shown = picture(node_count=200, awaited=[150])
+    assert shown.topology is not None
+    nodes = tuple(node.model_copy(update={"cpus": node.node_rank}) for node in shown.topology.nodes)
+    lines = status_text(changed(shown, nodes=nodes), width=100).splitlines()
+    rows = [line for line in lines if re.match(r"  node[\[0-9]", line)]
+    assert rows[0].split()[:2] in (["node0151", "awaited"], ["node0151:", "awaited"])
+    assert "  node[0012-0150,0152-0200]  ready    -          various  512.0 GiB  4 × H200  -" in lines
+    assert len(lines) < 40
+
+
+def test_many_worlds_are_shown_briefly_but_for_those_that_live():
+    shown = picture()
+    assert shown.topology is not None
+    (world,) = shown.topology.worlds
+    closed = [world.model_copy(update={"name": f"try-{at}", "phase": Phase.CLOSED}) for at in range(30)]
+    text = status_text(
+        shown.model_copy(update={"topology": shown.topology.model_copy(update={"worlds": (*closed, world)})})
+    )
+    assert "24 earlier worlds" in text
+    assert "world try-29, generation 1: closed, 4 of 4 joined" in text
+    assert "world main, generation 1: running for 54 s" in text
+    assert len(text.splitlines()) < 20
+
+
+def test_low_window_leaves_out_ready_nodes_and_says_so():
+    lines = status_lines(picture(node_count=8, awaited=[7], **JOINING), 100, UTC)
+    kept = [line.text for line in shortened(lines, 100, 12)]
+    assert len(kept) == 12
+    assert "  (in a higher window: 4 more)" in kept
+    assert any(line.startswith("  node0008  awaited") for line in kept)
+    assert kept[-1] == lines[-1].text
+    assert shortened(lines, 100, 50) == lines
+    assert shortened([Line("a"), Line("b")], 100, 1) == [Line("a"), Line("b")], "nothing that matters is left out"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0 s"), (0.9, "0 s"), (3.2, "3 s"), (59.9, "59 s"), (60, "1 min"), (130, "2 min 10 s"), (3600, "1 h"),
+        (3900, "1 h 5 min"), (3659, "1 h"), (90_000, "1 d 1 h"), (float("nan"), "an unknown time"),
+    ],
+)  # fmt: skip
+def test_elapsed_has_two_units_at_most(seconds, text):
+    assert elapsed(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "length", "text"),
+    [
+        (["n1"], 1, "n1"),
+        (["n1", "n2", "m"], 20, "n[1-2],m"),
+        ([f"n{at}" for at in range(0, 100, 2)], 20, "n[0,2,4] and 47 more"),
+        (["a b", "ü"], 20, "a b, ü"),
+    ],
+)
+def test_hosts_are_folded_and_the_rest_is_counted(names, length, text):
+    assert hosts(names, length) == text
+
+
+# The command.
+
+
+class Terminal(io.StringIO):
+    """A terminal, as far as anybody asks."""
+
+    def isatty(self) -> bool:
+        """Claim to be one."""
+        return True
+
+
+COLOURS = {"TERM": "xterm-256color"}
+STARTING, ENDED = picture(phase="starting"), picture(phase="ended", ending=Ending(at=BEGAN + 60, code=7))
+
+
+@pytest.fixture
+def sized(monkeypatch):
+    """Let rich find a terminal of 80 columns, whatever is around the tests."""
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "40"}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def followed(stream: io.StringIO, environ: dict[str, str], *pictures: Picture, as_json: bool = False) -> str:
+    """Return what `--watch` writes to the stream while it sees these pictures."""
+    shown = iter(pictures)
+    with redirect_stdout(stream), screen(environ, as_json, live=True) as show:
+        watch(lambda: next(shown), show, lambda: None)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_terminal", "rich"),
+    [
+        (COLOURS, True, True),
+        (COLOURS, False, False),
+        (COLOURS | {"NO_COLOR": "1"}, True, False),
+        (COLOURS | {"NO_COLOR": ""}, True, True),  # no-color.org: an empty one does not count
+        ({"TERM": "dumb"}, True, False),
+        ({}, True, False),
+    ],
+)
+def test_colours_are_for_terminals_that_may_have_them(environ, is_terminal, rich):
+    assert is_rich(environ, is_terminal=is_terminal) is rich
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "has_codes"),
+    [
+        (Terminal, COLOURS, True),
+        (Terminal, COLOURS | {"NO_COLOR": "1"}, False),
+        (Terminal, {"TERM": "dumb"}, False),
+        (io.StringIO, COLOURS, False),
+    ],
+)
+@pytest.mark.parametrize("live", [False, True])
+def test_codes_are_written_to_terminals_only(sized, stream, environ, has_codes, live):
+    written = stream()
+    with redirect_stdout(written), screen(environ, False, live=live) as show:
+        show(picture())
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.getvalue())
+    assert ("\x1b" in written.getvalue()) is has_codes
+    assert [line.rstrip() for line in plain.strip().splitlines()][: len(RUNNING.splitlines())] == RUNNING.splitlines()
+
+
+def test_watch_rewrites_a_terminal_in_place_and_ends_with_the_cluster(sized):
+    text = followed(Terminal(), COLOURS, STARTING, picture(), ENDED)
+    assert text.count("\x1b[1A") >= 2 * (len(RUNNING.splitlines()) - 1), "the cursor goes up to redraw"
+    assert "ended with code 7" in text
+    assert text.endswith("\x1b[?25h"), "the cursor is shown again"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_watch_in_a_pipe_prints_what_changed(as_json):
+    later = [each.model_copy(update={"taken_at": BEGAN + 61}) for each in (STARTING, picture())]
+    text = followed(io.StringIO(), COLOURS, STARTING, later[0], picture(), later[1], ENDED, as_json=as_json)
+    if as_json:
+        assert [json.loads(line)["phase"] for line in text.splitlines()] == ["starting", "up", "ended"]
+    else:
+        assert [each.split()[6] for each in text.split("\n\n")] == ["starting", "up", "ended"]
+
+
+def test_watch_in_a_pipe_prints_again_when_there_is_something_to_do():
+    late = picture(**JOINING, awaited=[1])
+    seen = [late.model_copy(update={"taken_at": BEGAN + at}) for at in (5, 8, 30, 40)]
+    texts = followed(io.StringIO(), {}, *seen, ENDED).split("\n\n")
+    assert ["to do: look at the log of eray on node0002" in text for text in texts] == [False, True, False]
+
+
+def test_view_is_as_wide_as_its_console():
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=40)
+    console.print(StatusView(picture()))
+    assert [line.rstrip() for line in console.file.getvalue().splitlines()] == NARROW.splitlines()
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Let the home have the last picture of job 7, and this machine no cluster."""
+    for name in [name for name in os.environ if name.startswith(("SLURM_", "ERAY_"))]:
+        monkeypatch.delenv(name)
+    kept = tmp_path / "state" / "jobs" / "rig-7"
+    kept.mkdir(parents=True)
+    (kept / "picture.json").write_text(json.dumps(ENDED.to_json()))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("ERAY_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("ERAY_TMPDIR", str(tmp_path / "tmp"))
+
+
+@pytest.mark.parametrize("words", [[], ["--watch"]])
+def test_command_shows_how_a_job_ended(home, capsys, words):
+    assert main(["status", "--job", "7", *words]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("job 7 on rig, eray run: ended with code 7 at ")
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("words", [[], ["--watch"]])
+def test_command_prints_json_that_other_commands_read(home, capsys, words):
+    assert main(["status", "--job", "7", "--json", *words]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["waits"] == {"nodes": [], "worlds": []}
+    assert Picture.model_validate_json(line) == ENDED
+
+
+def test_command_without_a_cluster_says_what_to_do(home, capsys):
+    assert main(["status"]) == 4
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "start one by `eray run` or `eray up`" in said.err
