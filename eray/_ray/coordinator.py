@@ -29,9 +29,11 @@ COLLECT_EVERY = 20_000
 class Coordinator:
     """Serves the one picture of the cluster. All methods run on one event loop; none blocks it."""
 
-    def __init__(self, snapshot_path: str | None = None, job: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, snapshot_path: str | None = None, job: dict[str, Any] | None = None, measured: bool = False
+    ) -> None:
         gc.set_threshold(COLLECT_EVERY, 20, 20)
-        self._record = Record(snapshot_path, job)
+        self._record = Record(snapshot_path, job, measured=measured)
         self._actors = ActorWatch(self._record)
 
     async def ping(self) -> Answer:

@@ -12,12 +12,18 @@ MAX_CONCURRENCY = 100_000
 
 
 def create_coordinator(
-    *, node_id: str | None, namespace: str, name: str, snapshot_path: str | None, job: dict[str, Any]
+    *,
+    node_id: str | None,
+    namespace: str,
+    name: str,
+    snapshot_path: str | None,
+    job: dict[str, Any],
+    measured: bool = False,
 ) -> ActorHandle[Coordinator]:
     """Create the coordinator, or return the one that has the name already (whose arguments then count, FACTS R12).
 
-    ``node_id`` is the Ray node that it is bound to. Ask it something before this process ends: a driver that leaves
-    earlier takes the unborn actor with it (FACTS R13).
+    ``node_id`` is the Ray node that it is bound to, ``measured`` says that metrics can be seen. Ask it something before
+    this process ends: a driver that leaves earlier takes the unborn actor with it (FACTS R13).
     """
     strategy = None if node_id is None else NodeAffinitySchedulingStrategy(node_id, soft=False)
     actor_class: Any = ray.remote(Coordinator).options(
@@ -31,5 +37,5 @@ def create_coordinator(
         max_concurrency=MAX_CONCURRENCY,
         scheduling_strategy=strategy,
     )
-    handle: ActorHandle[Coordinator] = actor_class.remote(snapshot_path, job)
+    handle: ActorHandle[Coordinator] = actor_class.remote(snapshot_path, job, measured)
     return handle

@@ -66,7 +66,8 @@ class HeadDriver:
             namespace=NAMESPACE,
             name=COORDINATOR_NAME,
             snapshot_path=f"{spec.run_dir}/{SNAPSHOT_NAME}",
-            job={"id": spec.job, "key": spec.key, "restart": spec.restart, "cluster": spec.cluster, "head": spec.node},
+            job=_job_fields(spec),
+            measured=spec.dashboard,
         )
         client = CoordinatorClient(handle)
         client.ping(timeout_s=spec.cluster_timeout_s)
@@ -211,3 +212,8 @@ def shared_cluster(spec: NodeSpec) -> dict[str, Any] | None:
     if about is None or not process.is_alive(int(about["pid"]), about["started"]):
         return None
     return {name: about[name] for name in ("gcs_address", "token_path", "auth")}
+
+
+def _job_fields(spec: NodeSpec) -> dict[str, Any]:
+    names = {"id": spec.job, "key": spec.key, "restart": spec.restart, "cluster": spec.cluster, "head": spec.node}
+    return {**names, "node_count": len(spec.nodes)}

@@ -3,17 +3,21 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from eray._core import events
 from eray._core.answers import Answer
+from eray._core.metrics import job_name
 from eray._core.rendezvous import State, apply, milestone
 from eray._core.topology import API_VERSION
 from eray._io import clock
 from eray._ray.snapshot import Snapshot
 from eray.errors import ErayError, UsageError, error_data
+
+if TYPE_CHECKING:
+    from eray._ray.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -24,11 +28,13 @@ LONGEST_WAIT_S = 30.0
 class Record:
     """Accepts events one after the other, and serves answers. All on one event loop, which nothing here blocks."""
 
-    def __init__(self, snapshot_path: str | None, job: dict[str, Any] | None) -> None:
+    def __init__(self, snapshot_path: str | None, job: dict[str, Any] | None, *, measured: bool = False) -> None:
+        """``measured`` says that somebody can see metrics; without it they cost nothing, not even an import."""
         self._snapshot = Snapshot(snapshot_path)
         self.state = self._snapshot.load() or State(job=job)
         self._snapshot.write(self.state)  # so that the next life knows of this one
         self._signals: dict[str | None, asyncio.Event] = {}
+        self._metrics = _metrics_of(self.state) if measured else None
 
     async def tell(
         self, event: Callable[[], events.Event], answer: Callable[[State], Answer] = lambda state: {}
@@ -51,6 +57,8 @@ class Record:
             while True:
                 if event is not None:
                     self._accept(event())
+                if self._metrics is not None:
+                    self._metrics.offer(self.state)
                 remaining_s = until - loop.time()
                 if remaining_s <= 0 or not waits(self.state):
                     # No state is kept while this waits: each of 10,000 waiters would keep another one.
@@ -80,6 +88,8 @@ class Record:
             if known is None or known.phase != world.phase or known.generation != world.generation:
                 failure = "" if world.failure is None else f": {world.failure.cause}"
                 logger.info("world %s generation %s is %s%s", name, world.generation, world.phase, failure)
+                if self._metrics is not None:
+                    self._metrics.observe(known, world)
         if after.version != before.version:
             self._wake(None)
         if after.preemption is not None and after.preemption is not before.preemption:
@@ -103,3 +113,9 @@ class Record:
     def sealed(self, answer: Answer) -> Answer:
         """Return the answer with what every answer has."""
         return answer | {"api_version": API_VERSION, "epoch": self.state.epoch}
+
+
+def _metrics_of(state: State) -> "Metrics":
+    from eray._ray.metrics import Metrics
+
+    return Metrics(job_name(state))
