@@ -1,6 +1,7 @@
 """What a monitoring system is told of a cluster: a table of metrics, and their values in a state.
 
-Nothing here walks over processes. Ray puts ``ray_`` before each name. The job's tag is not called ``job``: Prometheus gives that label to every target.
+Nothing here walks over processes. Ray puts ``ray_`` before each name. The job's tag is not called ``job``: Prometheus
+gives that label to every target.
 """
 
 from collections import Counter

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,11 +13,9 @@ from eray._core.metrics import job_name
 from eray._core.rendezvous import State, apply, milestone
 from eray._core.topology import API_VERSION
 from eray._io import clock
+from eray._ray.metrics import Metrics, ray_instruments
 from eray._ray.snapshot import Snapshot
 from eray.errors import ErayError, UsageError, error_data
-
-if TYPE_CHECKING:
-    from eray._ray.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -29,12 +27,12 @@ class Record:
     """Accepts events one after the other, and serves answers. All on one event loop, which nothing here blocks."""
 
     def __init__(self, snapshot_path: str | None, job: dict[str, Any] | None, *, measured: bool = False) -> None:
-        """``measured`` says that somebody can see metrics; without it they cost nothing, not even an import."""
+        """``measured`` says that somebody can see metrics; without it they cost nothing."""
         self._snapshot = Snapshot(snapshot_path)
         self.state = self._snapshot.load() or State(job=job)
         self._snapshot.write(self.state)  # so that the next life knows of this one
         self._signals: dict[str | None, asyncio.Event] = {}
-        self._metrics = _metrics_of(self.state) if measured else None
+        self._metrics = Metrics(job_name(self.state), ray_instruments()) if measured else None
 
     async def tell(
         self, event: Callable[[], events.Event], answer: Callable[[State], Answer] = lambda state: {}
@@ -113,9 +111,3 @@ class Record:
     def sealed(self, answer: Answer) -> Answer:
         """Return the answer with what every answer has."""
         return answer | {"api_version": API_VERSION, "epoch": self.state.epoch}
-
-
-def _metrics_of(state: State) -> "Metrics":
-    from eray._ray.metrics import Metrics
-
-    return Metrics(job_name(state))

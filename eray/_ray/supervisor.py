@@ -13,7 +13,7 @@ from typing import Any
 from eray._core.naming import host_port
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
-from eray._io import net
+from eray._io import net, ports
 from eray._io.ward import Ward
 from eray._ray import home
 from eray._ray.clients import Client, Clients
@@ -136,6 +136,7 @@ class Supervisor:
             address=self.address,
             gcs_address=gcs_address,
             object_store_bytes=home.object_store_bytes(self.spec),
+            free_port=ports.free_port,
         )
         logger.info("starting Ray: %s", command)
         self._ray = RayNode(self.spec, command)
@@ -145,7 +146,8 @@ class Supervisor:
             gcs_address = host_port(self.address, await self._ray.gcs_port(timeout_s))
             self.emit({"type": "gcs", "gcs_address": gcs_address})
         ray_node_id = await self._ray.ready(timeout_s)
-        self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})
+        node = node_fields(self.spec, self.address, self._ray.metrics_port()) | {"ray_node_id": ray_node_id}
+        self.emit({"type": "ray-ready", "node": node})
         what = await self._ray.ended()
         if not self._stopping:
             self.emit({"type": "ray-lost", "reason": f"{what}, {self._ray.last_words()}"})
