@@ -1,4 +1,4 @@
-"""A process of a world that runs until a file appears, beside a world that is started again; then a warning and a death."""
+"""A process of a world that runs until a file appears, beside a world started again; then a warning and a death."""
 
 import os
 import pathlib
