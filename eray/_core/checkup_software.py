@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from eray._core.finding import Fault, Finding, error, fault, note, ok, warning
 from eray._core.place import Place
 
-FLOORS = {"ray": "2.54", "jax": "0.8.1", "filelock": "3.16", "pydantic": "2.12", "shtab": "1.9"}
+FLOORS = {"ray": "2.54", "jax": "0.8.1", "filelock": "3.16", "pydantic": "2.12", "rich": "13.7", "shtab": "1.9"}
 """The oldest versions that the tests have run with, as in pyproject.toml."""
 SHOWN = ("ray", "jax", "jaxlib", "eray")
 PLUGINS = {

@@ -37,7 +37,7 @@ class State(Model):
 
     ``version`` changes with what a watcher cares for (phases, failures, nodes), ``serial`` with every accepted event,
     ``epoch`` with every life of the actor. ``preemption`` is the first notice: it holds for every world, also for
-    those that come after it.
+    those that come after it. ``restart_count`` counts the restarts of all worlds, also of those that are forgotten.
     """
 
     job: dict[str, Any] | None = None
@@ -46,6 +46,7 @@ class State(Model):
     serial: int = 0
     nodes: dict[int, Node] = Field(default_factory=dict)
     worlds: dict[str, WorldState] = Field(default_factory=dict)
+    restart_count: int = 0
     preemption: PreemptionNotice | None = None
 
 
@@ -106,9 +107,10 @@ def _with_world(state: State, world: WorldState, now: float) -> State:
     if before is None:
         worlds = _forget_oldest(worlds, world.name)
     passed = before is None or milestone(before) != milestone(world)
-    return state.model_copy(
-        update={"worlds": worlds, "serial": state.serial + 1, "version": state.version + int(passed)}
-    )
+    update = {"worlds": worlds, "serial": state.serial + 1, "version": state.version + int(passed)}
+    if before is not None and before.generation != world.generation and before.restarts[-1:] != world.restarts[-1:]:
+        update["restart_count"] = state.restart_count + 1
+    return state.model_copy(update=update)
 
 
 def _forget_oldest(worlds: dict[str, WorldState], newest: str) -> dict[str, WorldState]:

@@ -171,6 +171,8 @@ def agree_on_saving(world: WorldState | None, event: StepTold | SavingGivenUp) -
 
 
 def _seated(world: WorldState, request: JoinRequest, nodes: Mapping[int, Node], now: float) -> WorldState:
+    if world.first_joined_at is None:
+        world = world.model_copy(update={"first_joined_at": now})
     world = with_member(world, request.process_index, Member.of(request))
     return planned(world, nodes, now) if world.all_reached(Stage.JOINED) else world
 

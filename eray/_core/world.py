@@ -135,6 +135,7 @@ class WorldState(Model):
     layout: tuple[Seat, ...] | None = None
     members: tuple[Member | None, ...]
     reached: tuple[int, ...] = (0,) * len(Stage)
+    first_joined_at: float | None = None
     planned: bool = False
     coordinator_address: str | None = None
     failure: Failure | None = None

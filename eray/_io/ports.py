@@ -1,4 +1,4 @@
-"""See which ports are taken on this host, and which of another host's give an answer."""
+"""See which ports are taken on this host or free, and which of another host's give an answer."""
 
 import errno
 import selectors
@@ -14,6 +14,13 @@ def busy_ports(ports: Iterable[int]) -> tuple[int, ...]:
     """Return those of ``ports`` on which this host cannot listen at every address; nothing is left open."""
     families = [family for family in (socket.AF_INET, socket.AF_INET6) if _is_known(family)]
     return tuple(port for port in ports if not all(_is_free(family, port) for family in families))
+
+
+def free_port() -> int:
+    """Return a port on which nothing listened just now, chosen by the kernel; another process may be faster."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
 
 
 def silent_ports(addresses: Iterable[str], ports: Iterable[int], timeout_s: float) -> tuple[int, ...]:

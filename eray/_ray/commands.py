@@ -7,16 +7,23 @@ the dashboard a raylet is up 3.5 s earlier; the client server and the workers th
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from eray._core.command import Command
 from eray._core.nodespec import NodeSpec
 
 START_HOOK = "eray._ray.start_hook"
+DASHBOARD_METRICS = "DASHBOARD_METRIC_PORT"  # must be the port itself: of 0 Ray would tell others to ask port 0
 
 
 def start_command(
-    spec: NodeSpec, environ: Mapping[str, str], *, address: str, gcs_address: str | None, object_store_bytes: int
+    spec: NodeSpec,
+    environ: Mapping[str, str],
+    *,
+    address: str,
+    gcs_address: str | None,
+    object_store_bytes: int,
+    free_port: Callable[[], int],
 ) -> Command:
     """Return the ``ray start`` that stays in the foreground with its node.
 
@@ -26,6 +33,7 @@ def start_command(
         address: this node's own address.
         gcs_address: where the head's GCS listens, None for the head itself.
         object_store_bytes: size of the object store; what is left of the node's memory is for tasks.
+        free_port: names a port for the metrics of the dashboard itself, which Ray would have at 44227 in every cluster.
     """
     argv = [sys.executable, "-P", "-m", "eray._ray.ray_start", "start", "--block", "--log-color=false"]
     argv += ["--disable-usage-stats"]
@@ -39,6 +47,7 @@ def start_command(
         f"--temp-dir={spec.ray_dir}",
         f"--include-log-monitor={str(spec.dashboard or spec.log_monitor).lower()}",
         "--dashboard-agent-listen-port=0",
+        "--metrics-export-port=0",
         "--min-worker-port=0",
         "--max-worker-port=0",
         f"--num-cpus={spec.cpus}",
@@ -55,6 +64,8 @@ def start_command(
         # The driver of a Ray Job finds the `python` that runs eray, also when its environment is not activated.
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), environ.get("PATH", os.defpath)]),
     }
+    if spec.dashboard and gcs_address is None:
+        own[DASHBOARD_METRICS] = str(free_port())
     return Command(tuple(argv), {**environ, **ray_variables(spec), **_NODE_VARIABLES, **own})
 
 

@@ -37,11 +37,12 @@ class Coordinator:
         snapshot_path: str | None = None,
         job: dict[str, Any] | None = None,
         log: tuple[Settings, str] | None = None,
+        measured: bool = False,
     ) -> None:
         if log is not None:
             log_package(*log)
         gc.set_threshold(COLLECT_EVERY, 20, 20)
-        self._record = Record(snapshot_path, job)
+        self._record = Record(snapshot_path, job, measured=measured)
         self._actors, self._notes = ActorWatch(self._record), Notes()
 
     async def ping(self) -> Answer:

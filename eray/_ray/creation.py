@@ -20,12 +20,13 @@ def create_coordinator(
     snapshot_path: str | None,
     job: dict[str, Any],
     log: tuple[Settings, str] | None = None,
+    measured: bool = False,
 ) -> ActorHandle[Coordinator]:
     """Create the coordinator, or return the one that has the name already (whose arguments then count, FACTS R12).
 
     ``node_id`` is the Ray node that it is bound to, ``log`` how it logs into its own file in Ray's logs, and how lines
-    call its node. Ask it something before this process ends: a driver that leaves
-    earlier takes the unborn actor with it (FACTS R13).
+    call its node, ``measured`` says that metrics can be seen. Ask it something before this process ends: a driver that
+    leaves earlier takes the unborn actor with it (FACTS R13).
     """
     strategy = None if node_id is None else NodeAffinitySchedulingStrategy(node_id, soft=False)
     actor_class: Any = ray.remote(Coordinator).options(
@@ -39,5 +40,5 @@ def create_coordinator(
         max_concurrency=MAX_CONCURRENCY,
         scheduling_strategy=strategy,
     )
-    handle: ActorHandle[Coordinator] = actor_class.remote(snapshot_path, job, log)
+    handle: ActorHandle[Coordinator] = actor_class.remote(snapshot_path, job, log, measured)
     return handle

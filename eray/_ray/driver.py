@@ -69,8 +69,9 @@ class HeadDriver:
             namespace=NAMESPACE,
             name=COORDINATOR_NAME,
             snapshot_path=f"{spec.run_dir}/{SNAPSHOT_NAME}",
-            job={"id": spec.job, "key": spec.key, "restart": spec.restart, "cluster": spec.cluster, "head": spec.node},
+            job=_job_fields(spec),
             log=(log_settings(self._environ), host_of(self._environ)),
+            measured=spec.dashboard,
         )
         client = CoordinatorClient(handle)
         client.ping(timeout_s=spec.cluster_timeout_s)
@@ -237,3 +238,8 @@ def shared_cluster(spec: NodeSpec) -> dict[str, Any] | None:
     if about is None or not process.is_alive(int(about["pid"]), about["started"]):
         return None
     return {name: about[name] for name in ("gcs_address", "token_path", "auth")}
+
+
+def _job_fields(spec: NodeSpec) -> dict[str, Any]:
+    names = {"id": spec.job, "key": spec.key, "restart": spec.restart, "cluster": spec.cluster, "head": spec.node}
+    return {**names, "node_count": len(spec.nodes)}

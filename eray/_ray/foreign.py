@@ -43,9 +43,15 @@ def attach(
     handle = find_coordinator()
     if handle is None:
         from eray._ray.creation import create_coordinator
+        from eray._ray.metrics import has_agent
 
         handle = create_coordinator(
-            node_id=None, namespace=NAMESPACE, name=COORDINATOR_NAME, snapshot_path=None, job={}
+            node_id=None,
+            namespace=NAMESPACE,
+            name=COORDINATOR_NAME,
+            snapshot_path=None,
+            job={},
+            measured=has_agent(),
         )
     own_address: Any = ray.util.get_node_ip_address
     address = str(own_address())

@@ -64,6 +64,14 @@ class RayNode:
             await self._appears("logs/debug_state.txt", SETTLE_S, "")
         return path.rpartition("_")[2]
 
+    def metrics_port(self) -> int | None:
+        """Return where the node's agent shows metrics, when the node is ready; None where it has none."""
+        for path in glob.glob(os.path.join(self._spec.ray_dir, "session_latest", f"metrics_export_port_{NODE_ID}")):
+            with open(path, encoding="ascii") as stream:
+                port = int(stream.read())
+            return port if port > 0 else None
+        return None
+
     async def ended(self) -> str:
         """Wait until a process that the node cannot live without is gone, and say which."""
         assert self._end is not None

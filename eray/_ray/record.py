@@ -9,11 +9,13 @@ from pydantic import ValidationError
 
 from eray._core import events
 from eray._core.answers import Answer
+from eray._core.metrics import job_name
 from eray._core.rendezvous import State, apply, milestone
 from eray._core.state_changes import changes_by
 from eray._core.topology import API_VERSION
 from eray._io import clock
 from eray._io.log_lines import log_change
+from eray._ray.metrics import Metrics, ray_instruments
 from eray._ray.snapshot import Snapshot
 from eray.errors import ErayError, UsageError, error_data
 
@@ -26,11 +28,13 @@ LONGEST_WAIT_S = 30.0
 class Record:
     """Accepts events one after the other, and serves answers. All on one event loop, which nothing here blocks."""
 
-    def __init__(self, snapshot_path: str | None, job: dict[str, Any] | None) -> None:
+    def __init__(self, snapshot_path: str | None, job: dict[str, Any] | None, *, measured: bool = False) -> None:
+        """``measured`` says that somebody can see metrics; without it they cost nothing."""
         self._snapshot = Snapshot(snapshot_path)
         self.state = self._snapshot.load() or State(job=job)
         self._snapshot.write(self.state)  # so that the next life knows of this one
         self._signals: dict[str | None, asyncio.Event] = {}
+        self._metrics = Metrics(job_name(self.state), ray_instruments()) if measured else None
 
     async def tell(
         self, event: Callable[[], events.Event] | None, answer: Callable[[State], Answer] = lambda state: {}
@@ -53,6 +57,8 @@ class Record:
             while True:
                 if event is not None:
                     self._accept(event())
+                if self._metrics is not None:
+                    self._metrics.offer(self.state)
                 remaining_s = until - loop.time()
                 if remaining_s <= 0 or not waits(self.state):
                     # No state is kept while this waits: each of 10,000 waiters would keep another one.
@@ -79,6 +85,9 @@ class Record:
                 continue
             if known is None or milestone(known) != milestone(world) or known.passes != world.passes:
                 self._wake(name)
+            is_new = known is None or known.phase != world.phase or known.generation != world.generation
+            if is_new and self._metrics is not None:
+                self._metrics.observe(known, world)
         if after.version != before.version:
             self._wake(None)
         if after.preemption is not None and after.preemption is not before.preemption:

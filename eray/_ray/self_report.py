@@ -11,7 +11,7 @@ from eray._core.version import __version__
 from eray._io import software
 
 
-def node_fields(spec: NodeSpec, address: str) -> dict[str, Any]:
+def node_fields(spec: NodeSpec, address: str, metrics_port: int | None) -> dict[str, Any]:
     """Return this node as the coordinator keeps it, without Ray's id."""
     tokens = spec.visible or tuple(str(each) for each in range(spec.gpus_on_node or spec.hardware_count or 0))
     return {
@@ -22,6 +22,7 @@ def node_fields(spec: NodeSpec, address: str) -> dict[str, Any]:
         "devices": [{"ordinal": ordinal, "token": token} for ordinal, token in enumerate(tokens)],
         "cpus": spec.cpus,
         "memory_bytes": spec.memory_bytes,
+        "ports": {} if metrics_port is None else {"metrics": metrics_port},
     }
 
 

@@ -14,7 +14,7 @@ from eray._core.naming import host_port
 from eray._core.nodespec import NodeSpec
 from eray._core.rollcall import NodeReport
 from eray._core.tracks import Recorder
-from eray._io import net
+from eray._io import net, ports
 from eray._io.log_lines import log_change
 from eray._io.ward import Ward
 from eray._ray import home
@@ -144,6 +144,7 @@ class Supervisor:
             address=self.address,
             gcs_address=gcs_address,
             object_store_bytes=home.object_store_bytes(self.spec),
+            free_port=ports.free_port,
         )
         logger.info("starting Ray: %s", command)
         self._ray = RayNode(self.spec, command)
@@ -158,7 +159,8 @@ class Supervisor:
             ray_node_id = await self._ray.ready(timeout_s)
         self.spans.begin("ready")
         log_change(logger, "raylet-ready", node=self.spec.node, node_rank=self.spec.node_rank, ray_node_id=ray_node_id)
-        self.emit({"type": "ray-ready", "node": node_fields(self.spec, self.address) | {"ray_node_id": ray_node_id}})
+        node = node_fields(self.spec, self.address, self._ray.metrics_port()) | {"ray_node_id": ray_node_id}
+        self.emit({"type": "ray-ready", "node": node})
         what = await self._ray.ended()
         if not self._stopping:
             self.emit({"type": "ray-lost", "reason": f"{what}, {self._ray.last_words()}"})
@@ -202,8 +204,7 @@ class Supervisor:
         if not client.left and not self._clients.has_other(client):
             place = client.place or (client.hello.get("world"), None, client.hello.get("process_index"))
             cause = f"process {place[2]} on {self.spec.node} (pid {client.pid}) died"
-            ids = dict(zip(PLACE, place, strict=True))
-            log_change(logger, "process-died", **ids, node=self.spec.node, cause=cause)
+            log_change(logger, "process-died", **dict(zip(PLACE, place, strict=True)), node=self.spec.node, cause=cause)
             self.emit({"type": "died", "place": list(place), "cause": cause, "joined": client.place is not None})
         self._tell_idle()
 
@@ -213,11 +214,10 @@ class Supervisor:
         self._part(client, self._clients.all_left or self._failure is not None)
 
     def _client_failed(self, client: Client, message: Message) -> None:
-        index = client.hello.get("process_index")
-        about = {"process_index": index, "generation": self._processes.generation}
-        world, cause = client.hello.get("world"), message["cause"]
-        log_change(logger, "process-failed", world=world, **about, node=self.spec.node, cause=cause)
-        self.emit({"type": "process-failed", "cause": message["cause"], "code": message["code"], **about})
+        about = {"process_index": client.hello.get("process_index"), "generation": self._processes.generation}
+        about["cause"] = message["cause"]
+        log_change(logger, "process-failed", world=client.hello.get("world"), node=self.spec.node, **about)
+        self.emit({"type": "process-failed", "code": message["code"], **about})
         self._part(client, True)
 
     def _part(self, client: Client, last: bool) -> None:

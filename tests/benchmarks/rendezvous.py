@@ -1,6 +1,6 @@
 """Time the rendezvous: many simulated processes join the real coordinator, beside a bare barrier of as many calls.
 
-    python tests/benchmarks/rendezvous.py [--up-to 10000] [--runs 3] [--drivers 4] [--json FILE]
+    python tests/benchmarks/rendezvous.py [--up-to 10000] [--runs 3] [--drivers 4] [--measured] [--json FILE]
 
 The bare barrier is an async actor that counts and sets an event: what Ray itself costs for as many blocking calls from
 the same drivers. The two take turns, each time in a new actor, the coordinator with its snapshot on disk. Wall time
@@ -115,10 +115,10 @@ def main() -> None:
     with private_ray() as directory:
         crowd = Crowd(args.drivers, ray.get_runtime_context().gcs_address)
         try:
-            _bare(crowd, 64), _ours(crowd, 64, directory)  # so that neither pays for what is done once
+            _bare(crowd, 64), _ours(crowd, 64, directory, args.measured)  # so that neither pays for what is done once
             show_head()
             for size in sizes:
-                runs = [(_bare(crowd, size), _ours(crowd, size, directory)) for _ in range(args.runs)]
+                runs = [(_bare(crowd, size), _ours(crowd, size, directory, args.measured)) for _ in range(args.runs)]
                 show(size, runs)
                 found[str(size)] = [[asdict(each) for each in pair] for pair in runs]
         finally:
@@ -180,7 +180,7 @@ def _bare(crowd: Crowd, count: int) -> Meeting:
     return _ended(handle, pid, spent_s, seen, ray.get(handle.ping.remote())["at"])
 
 
-def new_coordinator(directory: str) -> tuple[str, Any]:
+def new_coordinator(directory: str, measured: bool = False) -> tuple[str, Any]:
     """Create a coordinator that keeps its snapshot in the directory; return its name and handle."""
     name = f"coordinator-{uuid.uuid4().hex}"
     handle = create_coordinator(
@@ -189,12 +189,13 @@ def new_coordinator(directory: str) -> tuple[str, Any]:
         name=name,
         snapshot_path=f"{directory}/{name}.json",
         job={},
+        measured=measured,
     )
     return name, handle
 
 
-def _ours(crowd: Crowd, count: int, directory: str) -> Meeting:
-    name, handle = new_coordinator(directory)
+def _ours(crowd: Crowd, count: int, directory: str, measured: bool) -> Meeting:
+    name, handle = new_coordinator(directory, measured)
     client = CoordinatorClient(handle)
     pid = client.ping()["pid"]
     before = cpu_s(pid)
@@ -239,6 +240,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--up-to", type=int, default=SIZES[-1], metavar="N", help="the largest world (default: 10000)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each way and size; medians are shown (default: 3)")
     parser.add_argument("--drivers", type=int, default=4, help="how many drivers share the processes (default: 4)")
+    parser.add_argument("--measured", action="store_true", help="the coordinator shows its metrics to Ray's agent")
     parser.add_argument("--json", metavar="FILE", help="write every run there")
     return parser.parse_args()
 

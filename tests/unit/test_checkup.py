@@ -26,6 +26,7 @@ VERSIONS = {
     "eray": "0.1.0",
     "filelock": "3.16",
     "pydantic": "2.12",
+    "rich": "13.7",
     "shtab": "1.9",
 }
 PORTS = (24001, 24002, 24003)

@@ -1,3 +1,7 @@
+from dataclasses import replace
+
+import pytest
+
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._ray.commands import start_command
 from eray._ray.world_process import child_environment
@@ -36,6 +40,10 @@ SPEC = NodeSpec(
 )
 
 
+def no_port() -> int:
+    raise AssertionError("there is no dashboard that needs a port")
+
+
 def test_spec_survives_json():
     assert NodeSpec.from_json(SPEC.to_json()) == SPEC
 
@@ -46,7 +54,9 @@ def test_layout_is_dense_by_node_rank():
 
 
 def test_start_command_of_the_head():
-    command = start_command(SPEC, {"A": "1"}, address="10.0.0.1", gcs_address=None, object_store_bytes=300)
+    command = start_command(
+        SPEC, {"A": "1"}, address="10.0.0.1", gcs_address=None, object_store_bytes=300, free_port=no_port
+    )
     assert {"--head", "--port=0", "--memory=700", "--no-monitor", "--include-dashboard=false"} <= set(command.argv)
     assert "--dashboard-host=10.0.0.1" in command.argv
     assert command.env["A"] == "1"
@@ -55,19 +65,45 @@ def test_start_command_of_the_head():
 
 
 def test_start_command_never_holds_the_token():
-    command = start_command(SPEC, {}, address="10.0.0.1", gcs_address="10.0.0.1:6", object_store_bytes=3)
+    command = start_command(
+        SPEC, {}, address="10.0.0.1", gcs_address="10.0.0.1:6", object_store_bytes=3, free_port=no_port
+    )
     assert "--address=10.0.0.1:6" in command.argv
     assert not any(SPEC.token in text for text in (*command.argv, *command.env.values()))
 
 
 def test_dashboard_without_authentication_is_for_this_node_alone():
-    from dataclasses import replace
-
     command = start_command(
-        replace(SPEC, auth="disabled", dashboard=True), {}, address="10.0.0.1", gcs_address=None, object_store_bytes=3
+        replace(SPEC, auth="disabled", dashboard=True),
+        {},
+        address="10.0.0.1",
+        gcs_address=None,
+        object_store_bytes=3,
+        free_port=lambda: 40001,
     )
     assert "--dashboard-host=127.0.0.1" in command.argv
     assert command.env["RAY_AUTH_MODE"] == "disabled"
+
+
+@pytest.mark.parametrize(
+    ("gcs_address", "environ", "port"),
+    [
+        (None, {}, "40001"),
+        (None, {"DASHBOARD_METRIC_PORT": "44227"}, "40001"),
+        ("10.0.0.1:6", {}, None),
+    ],
+)
+def test_metrics_of_two_clusters_on_a_node_have_ports_of_their_own(gcs_address, environ, port):
+    command = start_command(
+        replace(SPEC, dashboard=True),
+        environ,
+        address="10.0.0.1",
+        gcs_address=gcs_address,
+        object_store_bytes=3,
+        free_port=lambda: 40001,
+    )
+    assert "--metrics-export-port=0" in command.argv
+    assert command.env.get("DASHBOARD_METRIC_PORT") == port
 
 
 def test_child_environment_names_the_process_and_its_devices():
