@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from laptop import PLAIN_RAY, Laptop
 
+from eray._core.picture import Picture
+
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -21,6 +23,14 @@ def test_actors_join_a_world_and_its_next_life(laptop: Laptop, plain_ray: str) -
         for life in (1, 2)
     ]
     assert "('w', 'closed')" in result.stdout
+    seen = laptop.eray("status", "--json", **PLAIN_RAY, RAY_ADDRESS=plain_ray).wait(60).check()
+    picture = Picture.model_validate_json(seen.stdout)
+    assert (picture.purpose, picture.key) == ("foreign", plain_ray)
+    assert picture.topology is not None
+    assert picture.topology.world("w").generation == 2
+    lives = {(track.world, track.generation, track.process_index) for track in picture.tracks}
+    assert lives >= {("w", life, index) for life in (1, 2) for index in (0, 1)}
+    assert {"import jax", "join", "initialise", "all running"} <= {span.name for span in picture.tracks[0].spans}
 
 
 def test_actors_hear_of_a_preemption_and_save_together(laptop: Laptop, plain_ray: str) -> None:
