@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eray._show.words import elapsed, hosts, one_line
+from eray._show.wording import elapsed
+from eray._show.words import hosts, one_line
 
 CHANGE_S, REPEAT_S = 2.0, 30.0
 """How soon after a line a log gets the next one where something changed, and where nothing did."""

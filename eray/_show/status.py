@@ -12,8 +12,8 @@ from eray._show.node_rows import node_rows
 from eray._show.status_nodes import node_lines
 from eray._show.status_worlds import world_lines
 from eray._show.waits import PUBLISH, Waits, waits_of
-from eray._show.wording import moment
-from eray._show.words import elapsed, hosts, one_line, the_first
+from eray._show.wording import elapsed, moment
+from eray._show.words import hosts, one_line, the_first
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions

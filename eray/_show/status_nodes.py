@@ -11,8 +11,8 @@ from eray._show.lines import Line, labelled, table
 from eray._show.node_rows import NodeRow
 from eray._show.ownership import Cell
 from eray._show.waits import Waits
-from eray._show.wording import counted
-from eray._show.words import elapsed, hosts, one_line
+from eray._show.wording import counted, elapsed
+from eray._show.words import hosts, one_line
 
 FOLDED = 9
 """Nodes from this number on stand in one row where they are alike."""

@@ -10,8 +10,8 @@ from eray._core.topology import Restart, World
 from eray._show.lines import Line, labelled
 from eray._show.timeline import DOING
 from eray._show.waits import OVER, Missing, Waits, WorldWait
-from eray._show.wording import moment
-from eray._show.words import elapsed, one_line, who
+from eray._show.wording import elapsed, moment
+from eray._show.words import one_line, who
 
 WHOLE, BRIEF, RESTARTS, DOINGS = 4, 6, 3, 3
 """How many worlds are shown with all lines, how many of the rest with one, restarts of a world, awaited processes."""

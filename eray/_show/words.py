@@ -1,33 +1,14 @@
-"""Lengths of time and lists of names in few words, for one line of a terminal."""
+"""Lists of names in few words, for one line of a terminal."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import pairwise
-from math import isfinite
 
 from eray._core.missing import name_missing
 from eray._show.waits import Missing
 from eray._show.wording import clean, folded_names
 
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 NAMED, NODES = 32, 8
 LENGTH = 120
-
-
-def elapsed(seconds: float) -> str:
-    """Return whole seconds in two units at most: ``3 s``, ``2 min 10 s``, ``1 h 5 min``.
-
-    >>> elapsed(130), elapsed(3900), elapsed(60)
-    ('2 min 10 s', '1 h 5 min', '1 min')
-    """
-    if not isfinite(seconds):
-        return "an unknown time"
-    rest = int(max(seconds, 0.0))
-    for (size, unit), (below, smaller) in pairwise(UNITS):
-        if rest >= size:
-            more = rest % size // below
-            return f"{rest // size} {unit}" + (f" {more} {smaller}" if more else "")
-    return f"{rest} s"
 
 
 def one_line(text: str) -> str:

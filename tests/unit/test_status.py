@@ -19,7 +19,8 @@ from eray._core.picture import Ending, NodeView, Picture, Span, Track
 from eray._core.topology import PreemptionNotice, Restart
 from eray._show.lines import Line, shortened
 from eray._show.status import StatusView, status_lines, status_text
-from eray._show.words import elapsed, hosts
+from eray._show.wording import elapsed
+from eray._show.words import hosts
 
 JOINING: dict[str, Any] = {"phase": "starting", "world_phase": Phase.FORMING}
 RESTARTS = [
