@@ -16,7 +16,15 @@ from eray._core.picture import NodeView, Picture
 from eray._io import beacon, clock, files, process
 from eray._io.channel import Channel
 from eray._io.patience import answers
-from eray.errors import BeaconError, ChannelClosed, DirectoryError, ErayError, RayAttachError, UsageError
+from eray.errors import (
+    BeaconError,
+    ChannelClosed,
+    ClusterLostError,
+    DirectoryError,
+    ErayError,
+    RayAttachError,
+    UsageError,
+)
 
 DIAL_S = 2.0
 ANSWER_S = 20.0
@@ -81,6 +89,8 @@ class Window:
             try:
                 self._channel = self._runner.run(self._dial(door))
                 return self._ask()
+            except BeaconError as exc:
+                problem = problem or _silent(door, exc)
             except (ErayError, ChannelClosed) as exc:
                 problem = problem or exc
         if kept:
@@ -163,6 +173,16 @@ async def _asked(channel: Channel | None) -> Picture:
         raise BeaconError(
             channel.peer, f"the head does not answer within {ANSWER_S:g} s", "see whether its node is overloaded"
         ) from None
+
+
+def _silent(door: Door, exc: BeaconError) -> ClusterLostError:
+    """Say that a cluster which left no last picture does not answer: Slurm has killed it, or a firewall is between."""
+    job = f"see whether job {door.job} still runs (`squeue -j {door.job}`)" if door.job else "see whether it still runs"
+    return ClusterLostError(
+        door.node,
+        f"{door} does not answer ({exc.found}), and it left no last picture",
+        f"{job}; where it does, run this on one of its nodes",
+    )
 
 
 def foreign_picture(node: str, address: str) -> Picture:

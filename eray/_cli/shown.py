@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare ``--job`` and ``--from``."""
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--job", metavar="ID", help="the Slurm job of the cluster (default: this one, else the last)")
+    source.add_argument(
+        "--job", metavar="ID", help="the Slurm job of the cluster (default: this one, else this machine alone)"
+    )
     source.add_argument(
         "--from", dest="saved", metavar="FILE", help="a picture saved by `eray status --json`; - for stdin"
     )

@@ -10,7 +10,6 @@ from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any
 
-from eray._cli.job_access import add_job_argument
 from eray._cli.terminal import is_rich
 from eray._core.picture import Picture
 from eray._identity import read_site
@@ -24,7 +23,9 @@ Show = Callable[[Picture], None]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_job_argument(parser)
+    parser.add_argument(
+        "--job", metavar="ID", help="the Slurm job of the cluster (default: this one, else this machine alone)"
+    )
     parser.add_argument("--watch", action="store_true", help="go on until the cluster ends")
     parser.add_argument("--json", action="store_true", help="print JSON, one line a picture")
 

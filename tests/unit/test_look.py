@@ -22,7 +22,7 @@ from eray._core.picture import Ending, Picture
 from eray._io import beacon, process
 from eray._io.channel import Channel
 from eray._look import Window
-from eray.errors import BeaconError, DirectoryError, RayAttachError, SecretError, UsageError
+from eray.errors import ClusterLostError, DirectoryError, RayAttachError, SecretError, UsageError
 
 TOKEN = "t" * 64
 NAMED = {"node": "n1", "auth": "token", "hosts": ("127.0.0.1",), "ports": (1,)}
@@ -138,7 +138,7 @@ def test_jobs_own_cluster_comes_before_those_of_its_steps(place: Place, head: He
 def test_ended_job_is_shown_as_it_was_and_a_dead_head_is_named(place: Place) -> None:
     dead = replace(STEP, key="42", auth="disabled", ports=(free_port(),))
     keeps(place, "beacon", dead)
-    with pytest.raises(BeaconError, match=r"no beacon of this cluster answered within 2 s \(127.0.0.1 port"):
+    with pytest.raises(ClusterLostError, match=r"the cluster of job 42 does not answer .*127.0.0.1 port.*squeue -j 42"):
         look(place, "42")
     ended = picture(key="42", phase="ended", ending=Ending(at=1.0, code=137, cause="process 1 died"))
     keeps(place, "picture", ended.to_json())
