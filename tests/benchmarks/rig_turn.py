@@ -15,7 +15,7 @@ sys.path[:0] = [str(HERE.parent / "slurm"), str(HERE.parent)]
 
 import conftest  # noqa: E402
 import pytest  # noqa: E402
-from slurm_rig import SCRIPT, USER, Rig  # noqa: E402
+from slurm_rig import GUARD, SCRIPT, USER, Rig  # noqa: E402
 
 
 class RigUnavailable(Exception):
@@ -36,7 +36,7 @@ def rig_turn(patience_s: float) -> Iterator[Rig]:
             raise RigUnavailable(f"others use the Slurm rig ({conftest.LOCK})")
         share = Path(tempfile.mkdtemp(prefix="eray-rig-", dir="/var/tmp"))
         guard = subprocess.Popen(
-            ["/bin/sh", "-c", conftest.GUARD, SCRIPT, share],
+            ["/bin/sh", "-c", GUARD, SCRIPT, share],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,

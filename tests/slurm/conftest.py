@@ -16,13 +16,10 @@ import pytest
 pytest.register_assert_rewrite("worlds")
 
 from rig_share import ShareError, furnish  # noqa: E402
-from slurm_rig import GUEST, SCRIPT, USER, Rig  # noqa: E402
+from slurm_rig import GUARD, GUEST, SCRIPT, USER, Rig  # noqa: E402
 
 NODES = 3
 LOCK = "/run/eray-slurm-rig.lock"
-# The guard lives until the write end of its stdin is closed, by us or by our death, of whatever cause. It holds the
-# lock until all is down.
-GUARD = 'cat >/dev/null; "$0" down; rm -rf "$1"'
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,9 @@ STATE = Path("/run/slurm-rig")
 USER = "rig"
 GUEST = "guest"
 """Another plain user, who has nothing to do with the first."""
+# The guard lives until the write end of its stdin is closed, by us or by our death, of whatever cause. It holds the
+# lock until all is down.
+GUARD = 'cat >/dev/null; "$0" down; rm -rf "$1"'
 Command = str | Sequence[str | os.PathLike[str]]
 T = TypeVar("T")
 

@@ -100,6 +100,10 @@ def test_killed(rig: Rig, way: str, kind: str, node: str, code: int, cause: str)
     # Where the last task of a node is killed Slurm kills what is left there (FACTS S15): a directory without a secret.
     last_task = "supervisor" if way == "run" else "process"
     allowed = {node} if kind in (last_task, "supervisor") else set()
+    if (way, kind, node) == ("srun", "process", "node01"):
+        allowed = {
+            *NODES
+        }  # it was JAX's process 0: its client on node02 aborts, maybe before all is cleared (FACTS J7)
     assert {found[:6] for found in rig.leftover_directories()} <= allowed
     assert secrets_left(rig) == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rig_processes import Process
-from slurm_rig import Rig
+from slurm_rig import GUARD, Rig
 
 pytestmark = pytest.mark.slurm
 
@@ -119,8 +119,6 @@ def test_kill_node_and_restore(rig: Rig) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_guard_takes_all_down_when_its_owner_dies(tmp_path: Path, number: int) -> None:
     """Play the fixture's part with a stand-in for the rig's script: what goes down and when does not depend on it."""
-    from conftest import GUARD
-
     script, share, downed = tmp_path / "script", tmp_path / "share", tmp_path / "downed"
     share.mkdir()
     script.write_text(f"#!/bin/sh\necho $1 >{downed}\n")
