@@ -65,8 +65,11 @@ def soak(rig: Rig, seed: int, jobs: int, say: Callable[[str], None]) -> None:
         pair, began = Pair.draw(chance), time.monotonic()
         said = _run(rig, pair, number)
         say(f"seed {seed}, pair {number + 1} of {jobs // 2} ({time.monotonic() - began:.0f} s): {pair}: {said}")
-    for user in (USER, GUEST):  # sweeps what Slurm's SIGKILL has left of others of this user's
-        rig.srun(["-N3", "-n3", "--ntasks-per-node=1", "python", WHO], user=user).check()
+    for _ in range(2):  # what Slurm's SIGKILL has left a moment ago is not swept yet, but by the next
+        for user in (USER, GUEST):  # each sweeps what is left of others of this user's
+            rig.srun(["-N3", "-n3", "--ntasks-per-node=1", "python", WHO], user=user).check()
+        if not rig.leftovers():
+            break
     rig.wait_until(lambda: not rig.leftovers(), 2, f"nothing to be left: {rig.leftovers()}")
 
 
