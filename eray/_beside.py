@@ -37,7 +37,7 @@ def serve_beside(
 
     calls = StoppableCall()
     client = CoordinatorClient(handle, call=calls)
-    place = (membership.world, membership.generation, membership.process_index)
+    place = membership.place
 
     def tell(what: str) -> None:
         reason = f"{what} at {membership.name}"
@@ -66,7 +66,6 @@ def serve_beside(
 
 
 def _note(client: "CoordinatorClient", about: Membership, spans: Recorder) -> None:
-    place = {"world": about.world, "generation": about.generation, "process_index": about.process_index}
-    place |= {"node": about.node["name"], "node_rank": about.node["node_rank"]}
+    track = about.ids | {"node_rank": about.node["node_rank"], "spans": spans.rows()}
     with suppress(ErayError):  # it has left meanwhile
-        client.note(place | {"spans": spans.rows()}, spans.now())
+        client.note(track, spans.now())

@@ -5,7 +5,8 @@ A cluster is never guessed: it is the one of the job around, the one that was na
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from eray._bringup import Site
 from eray._core import naming
@@ -15,6 +16,8 @@ from eray._io import files, net, process
 from eray._io.patience import answers
 from eray._io.secret import SECRET_NAME, read_secret
 from eray.errors import ClusterLostError, DirectoryError, RayAttachError, SecretError, UsageError
+
+T = TypeVar("T")
 
 PATIENCE_S = 3.0
 DIAL_S = 3.0
@@ -56,17 +59,37 @@ def living(site: Site) -> list[Access]:
     Raises:
         DirectoryError: the directory of this user's clusters is not safe.
     """
+    return [access for about in written_by_the_living(site, NODE_FILE) if (access := Access.from_json(about))]
+
+
+def written_by_the_living(site: Site, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the files of this name of this user's living supervisors on this machine.
+
+    Raises:
+        DirectoryError: the directory of this user's clusters is not safe.
+    """
     parent = naming.user_directory(site.settings.tmpdir, os.getuid())
     if not os.path.lexists(parent):
-        return []
+        return
     files.check_private(parent)
-    found = []
-    for name in sorted(os.listdir(parent)):
-        about = files.read_json(os.path.join(parent, name, NODE_FILE))
+    for directory in sorted(os.listdir(parent)):
+        about = files.read_json(os.path.join(parent, directory, name))
         if about is not None and process.is_alive(int(about["pid"]), about["started"]):
-            access = Access.from_json(about)
-            found += [access] if access is not None else []
-    return found
+            yield about
+
+
+def read_jobs(site: Site, read: Callable[[str], T]) -> tuple[str, T]:
+    """Return the parent of the job directories, and what ``read`` makes of it.
+
+    Raises:
+        DirectoryError: the home does not answer.
+    """
+    jobs = os.path.join(os.path.abspath(os.path.expanduser(site.settings.state_dir)), "jobs")
+    answered = answers({jobs: lambda: read(jobs)}, PATIENCE_S)
+    if jobs not in answered:
+        remedy = "see whether its file server is up, or run this on a node of the job"
+        raise DirectoryError(jobs, f"does not answer for {PATIENCE_S:g} s", remedy)
+    return jobs, answered[jobs]
 
 
 def require_alive(access: Access, address: str) -> None:
@@ -121,12 +144,8 @@ def token_of(site: Site, access: Life) -> str | None:
 
 
 def _published(site: Site, name: str, restart: int | None, here: Sequence[Access]) -> Access:
-    jobs = os.path.join(os.path.abspath(os.path.expanduser(site.settings.state_dir)), "jobs")
-    answered = answers({jobs: lambda: _read(jobs, name)}, PATIENCE_S)
-    if jobs not in answered:
-        remedy = "see whether its file server is up, or run this on a node of the job"
-        raise DirectoryError(jobs, f"does not answer for {PATIENCE_S:g} s", remedy)
-    job, found = site.slurm.job, answered[jobs]
+    jobs, found = read_jobs(site, lambda path: _read(path, name))
+    job = site.slurm.job
     if restart is not None and job is not None and job.cluster:
         found = {path: access for path, access in found.items() if access.cluster in ("", job.cluster)}
     if len(found) > 1:

@@ -8,14 +8,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from eray._bringup import Site
-from eray._clusters import PATIENCE_S, token_of
+from eray._clusters import read_jobs, token_of, written_by_the_living
 from eray._core import naming
 from eray._core.access import Door
 from eray._core.nodespec import BEACON_FILE, LOOK
 from eray._core.picture import NodeView, Picture
-from eray._io import beacon, clock, files, process
+from eray._io import beacon, clock, files
 from eray._io.channel import Channel
-from eray._io.patience import answers
 from eray.errors import (
     BeaconError,
     ChannelClosed,
@@ -101,27 +100,13 @@ class Window:
         raise problem or silent or self._none(name)
 
     def _living(self) -> Iterator[Door]:
-        """Yield the clusters of this user's that have a living supervisor on this machine."""
-        parent = naming.user_directory(self._site.settings.tmpdir, os.getuid())
-        if not os.path.lexists(parent):
-            return
-        files.check_private(parent)
-        for name in sorted(os.listdir(parent)):
-            about = files.read_json(os.path.join(parent, name, BEACON_FILE))
-            if about is not None and process.is_alive(int(about["pid"]), about["started"]):
-                door = Door.from_json(about)
-                if door is not None:
-                    yield door
+        """Return the clusters of this user's that have a living supervisor on this machine."""
+        return (door for about in written_by_the_living(self._site, BEACON_FILE) if (door := Door.from_json(about)))
 
     def _kept(self, name: str | None) -> tuple[list[Door], list[Mapping[str, Any]]]:
         """Return the doors and the last pictures that the home has of a job, or of this machine's last cluster."""
-        jobs = os.path.join(os.path.abspath(os.path.expanduser(self._site.settings.state_dir)), "jobs")
-        answered = answers({jobs: lambda: list(_files_of(jobs, name))}, PATIENCE_S)
-        if jobs not in answered:
-            remedy = "see whether its file server is up, or run this on a node of the job"
-            raise DirectoryError(jobs, f"does not answer for {PATIENCE_S:g} s", remedy)
         doors, pictures = [], []
-        for kind, about in answered[jobs]:
+        for kind, about in read_jobs(self._site, lambda jobs: list(_files_of(jobs, name)))[1]:
             if kind == "picture":
                 pictures.append(about)
             elif (door := Door.from_json(about)) is not None:

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from eray.errors import UsageError
@@ -11,12 +12,17 @@ if TYPE_CHECKING:
     from eray._core.picture import Picture
 
 
+def add_shown_job(parser: "argparse._ActionsContainer") -> None:
+    """Declare ``--job``."""
+    parser.add_argument(
+        "--job", metavar="ID", help="the Slurm job of the cluster (default: this one, else this machine alone)"
+    )
+
+
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare ``--job`` and ``--from``."""
     source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--job", metavar="ID", help="the Slurm job of the cluster (default: this one, else this machine alone)"
-    )
+    add_shown_job(source)
     source.add_argument(
         "--from", dest="saved", metavar="FILE", help="a picture saved by `eray status --json`; - for stdin"
     )
@@ -36,11 +42,8 @@ def _look(job: str | None, environ: Mapping[str, str]) -> "Picture":
     from eray._identity import read_site
     from eray._look import Window
 
-    window = Window(read_site(environ), job)
-    try:
+    with closing(Window(read_site(environ), job)) as window:
         return window.picture()
-    finally:
-        window.close()
 
 
 def read_picture(path: str) -> "Picture":

@@ -10,6 +10,7 @@ from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any
 
+from eray._cli.shown import add_shown_job
 from eray._cli.terminal import is_rich
 from eray._core.picture import Picture
 from eray._identity import read_site
@@ -23,9 +24,7 @@ Show = Callable[[Picture], None]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--job", metavar="ID", help="the Slurm job of the cluster (default: this one, else this machine alone)"
-    )
+    add_shown_job(parser)
     parser.add_argument("--watch", action="store_true", help="go on until the cluster ends")
     parser.add_argument("--json", action="store_true", help="print JSON, one line a picture")
 
