@@ -23,7 +23,7 @@ class Result:
 
     @property
     def output(self) -> str:
-        return self.stdout + self.stderr
+        return _joined(self.stdout, self.stderr)
 
     def check(self) -> "Result":
         """Return this result, or raise AssertionError with all that was printed unless the code is 0."""
@@ -50,7 +50,7 @@ class Running:
 
     @property
     def output(self) -> str:
-        return "".join(self._read())
+        return _joined(*self._read())
 
     def signal(self, number: int) -> None:
         """Send a signal to the command, as `kill` would: not to its children."""
@@ -88,3 +88,8 @@ class Running:
             size = os.fstat(file.fileno()).st_size
             texts.append(os.pread(file.fileno(), size, 0).decode(errors="replace"))
         return texts[0], texts[1]
+
+
+def _joined(stdout: str, stderr: str) -> str:
+    """Return both, stderr on a line of its own: an unbuffered program writes the end of a line by itself."""
+    return stdout + ("\n" if stdout and not stdout.endswith("\n") else "") + stderr
