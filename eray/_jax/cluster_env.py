@@ -36,6 +36,9 @@ def register(facts: Any, local_device: Callable[[], int | None]) -> None:
     made = type("ErayCluster", (facts, base), own)
     if made not in base._cluster_types:  # today JAX does it for every class that is derived
         raise _changed("it does not take in derived classes")
+    # JAX looks for a name from the front, and the oldest stumbles over its classes that have none.
+    base._cluster_types.remove(made)
+    base._cluster_types.insert(0, made)
 
 
 def detected() -> str | None:

@@ -15,8 +15,10 @@ from typing import Any
 
 from eray._core.tracks import Recorder
 from eray._core.verdict import Seen
+from eray._io.signals import kept_sigterm
 from eray.errors import JaxStateError
 
+PREEMPTION_SERVICE, OFF = "JAX_ENABLE_PREEMPTION_SERVICE", "0"
 READ_BY_JAX = ("JAX_LOCAL_DEVICE_IDS", "JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS")
 HEARTBEAT_S = 3600
 """JAX's own failure detection is left to the coordinator; this only ends what outlives everything."""
@@ -49,7 +51,7 @@ class JaxImport:
 
 def set_defaults(environ: MutableMapping[str, str]) -> None:
     """Set what JAX reads when it is imported: SIGTERM stays the program's own (FACTS J6)."""
-    environ.setdefault("JAX_ENABLE_PREEMPTION_SERVICE", "0")
+    environ.setdefault(PREEMPTION_SERVICE, OFF)
 
 
 def require_untouched() -> None:
@@ -132,7 +134,9 @@ def initialize(
         "coordinator_bind_address": f"0.0.0.0:{coordinator_address.rpartition(':')[2]}" if bind_ipv4 else None,
     }
     known = inspect.signature(jax.distributed.initialize).parameters
-    with _without(environ, READ_BY_JAX), _with(environ, proxies_off), _recoverable(environ):
+    # The oldest JAX has no such option: it always takes the signal.
+    ours = kept_sigterm() if environ.get(PREEMPTION_SERVICE) == OFF else contextlib.nullcontext()
+    with _without(environ, READ_BY_JAX), _with(environ, proxies_off), _recoverable(environ), ours:
         jax.distributed.initialize(**{name: value for name, value in options.items() if name in known})
 
 
@@ -189,11 +193,8 @@ def platforms_setting() -> str:
 
 def shutdown() -> None:
     """Disconnect from JAX's service; process 0 ends it, after the others."""
-    import jax
-
-    runtime: Any = jax.distributed
-    if runtime.is_initialized():
-        runtime.shutdown()
+    if is_up():
+        sys.modules["jax"].distributed.shutdown()
 
 
 def _config() -> Any:

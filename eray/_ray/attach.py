@@ -13,6 +13,7 @@ from typing import Any
 from eray._core.naming import NAMESPACE
 from eray._io import net
 from eray._io.signals import kept_sigterm
+from eray._ray.commands import LATER_DEFAULTS
 from eray.errors import RayAttachError
 
 DIAL_S = 3.0
@@ -34,7 +35,7 @@ def load(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> boo
 
 def adopt(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> None:
     """Set the variables of one cluster. A token of another's, which Ray prefers to the path of one, is taken out."""
-    environ.update(variables)
+    environ.update({**LATER_DEFAULTS, **environ, **variables})
     environ.pop("RAY_AUTH_TOKEN", None)
 
 

@@ -66,7 +66,7 @@ def start_command(
     }
     if spec.dashboard and gcs_address is None:
         own[DASHBOARD_METRICS] = str(free_port())
-    return Command(tuple(argv), {**environ, **ray_variables(spec), **_NODE_VARIABLES, **own})
+    return Command(tuple(argv), {**LATER_DEFAULTS, **environ, **ray_variables(spec), **_NODE_VARIABLES, **own})
 
 
 def ray_variables(spec: NodeSpec) -> dict[str, str]:
@@ -108,6 +108,9 @@ def auth_variables(auth: str, token_path: str) -> dict[str, str]:
         }
     )
 
+
+LATER_DEFAULTS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""What later versions of Ray do unless told otherwise; earlier ones warn of the change in every driver."""
 
 _NODE_VARIABLES = {
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
