@@ -115,11 +115,16 @@ def report(world: WorldState | None, event: Reported, now: float) -> WorldState:
 
 
 def end(world: WorldState | None, event: ProcessFailed | ProcessDied, now: float) -> WorldState | None:
-    """Fail the world of a process that failed or died before it left; news of another life changes nothing."""
+    """Fail the world of a process that failed or died before it left; news of another life changes nothing.
+
+    One that ended with 0 and never joined fails it only where another process has joined: a plain program ends so.
+    """
     index = event.process_index
     if world is None or event.generation != world.generation or not 0 <= index < world.process_count:
         return world
     member, died = world.members[index], isinstance(event, ProcessDied)
+    if isinstance(event, ProcessDied) and event.code == 0:
+        return world if member is not None else _without(world, event, now)
     if member is not None:
         if not (member.dead if died else member.failed):
             world = with_member(world, index, member.model_copy(update={"dead" if died else "failed": True}))
@@ -170,10 +175,21 @@ def agree_on_saving(world: WorldState | None, event: StepTold | SavingGivenUp) -
     return world if after is world.saving else world.model_copy(update={"saving": after})
 
 
+def _without(world: WorldState, event: ProcessDied, now: float) -> WorldState:
+    """Take that a process ended well and never joined; of several the first counts."""
+    if world.gone is not None:
+        return world
+    cause = f"{event.cause} before it joined; call eray.connect() in each process, or in none"
+    gone = _failure(world, event.process_index, cause, now, event.code)
+    return failed(world, gone) if world.reached[Stage.JOINED] else world.model_copy(update={"gone": gone})
+
+
 def _seated(world: WorldState, request: JoinRequest, nodes: Mapping[int, Node], now: float) -> WorldState:
     if world.first_joined_at is None:
         world = world.model_copy(update={"first_joined_at": now})
     world = with_member(world, request.process_index, Member.of(request))
+    if world.gone is not None:
+        return failed(world, world.gone.model_copy(update={"at": now}))
     return planned(world, nodes, now) if world.all_reached(Stage.JOINED) else world
 
 
