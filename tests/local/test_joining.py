@@ -57,7 +57,9 @@ def test_process_that_ends_well_without_joining_is_named_at_once(laptop: Laptop)
     result = laptop.eray("run", "-n", "3", "--", "python", "-c", ONE_ENDS_WELL, ERAY_JOIN_TIMEOUT_S="90").wait(45)
     assert result.returncode == 5, result.output
     ended = rf"process 1 on {re.escape(socket.gethostname())} \(pid \d+\) ended with code 0 before it joined"
-    words = rf"^eray: world 'main' \(generation 1\) failed: {ended}; call eray\.connect\(\) in each process, or in none$"
+    words = (
+        rf"^eray: world 'main' \(generation 1\) failed: {ended}; call eray\.connect\(\) in each process, or in none$"
+    )
     assert len(re.findall(words, result.stderr, re.MULTILINE)) == 1, result.output
 
 

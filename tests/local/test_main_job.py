@@ -68,7 +68,9 @@ def test_run_needs_no_eray_in_the_program(laptop: Laptop) -> None:
 
 
 def test_processes_that_know_nothing_of_eray_may_end_one_after_the_other(laptop: Laptop) -> None:
-    stays = 'if [ "$ERAY_PROCESS_INDEX" = 0 ]; then until [ -e "$ERAY_RUN_DIR/coordinator.json" ]; do sleep 0.1; done; fi'
+    stays = (
+        'if [ "$ERAY_PROCESS_INDEX" = 0 ]; then until [ -e "$ERAY_RUN_DIR/coordinator.json" ]; do sleep 0.1; done; fi'
+    )
     result = laptop.eray("run", "-n", "2", "--", "sh", "-c", f"{stays}; echo hi").wait().check()
     assert (sorted(result.stdout.splitlines()), result.stderr) == (["[0] hi", "[1] hi"], "")
 
