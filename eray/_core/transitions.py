@@ -1,6 +1,7 @@
 """What one event does to one world. Each function returns the world, the same object when nothing changes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from eray._core import barriers
 from eray._core.events import (
@@ -117,14 +118,19 @@ def report(world: WorldState | None, event: Reported, now: float) -> WorldState:
 def end(world: WorldState | None, event: ProcessFailed | ProcessDied, now: float) -> WorldState | None:
     """Fail the world of a process that failed or died before it left; news of another life changes nothing.
 
-    One that ended with 0 and never joined fails it only where another process has joined: a plain program ends so.
+    One that ended with 0 fails it where the others would wait for it: it joined and had not started yet, or it never
+    joined and another one does. Where none joins it is a plain program.
     """
     index = event.process_index
     if world is None or event.generation != world.generation or not 0 <= index < world.process_count:
         return world
     member, died = world.members[index], isinstance(event, ProcessDied)
     if isinstance(event, ProcessDied) and event.code == 0:
-        return world if member is not None else _without(world, event, now)
+        if member is None:
+            return _without(world, event, now)
+        if member.stage >= Stage.RUNNING:
+            return world
+        event = replace(event, cause=f"{event.cause} before it had started")
     if member is not None:
         if not (member.dead if died else member.failed):
             world = with_member(world, index, member.model_copy(update={"dead" if died else "failed": True}))

@@ -341,8 +341,16 @@ def test_end_with_0_of_all_before_any_joins_is_no_failure():
     assert cluster.join(0, generation=2)["failure"] is None
 
 
-@pytest.mark.parametrize("phase", LIVING)
-def test_end_with_0_of_one_that_joined_is_no_news(phase):
+@pytest.mark.parametrize("phase", [Phase.FORMING, Phase.PLANNED, Phase.PUBLISHED])
+def test_end_with_0_after_joining_and_before_running_fails_the_world(phase):
+    cluster = Cluster().at(phase)
+    cluster.died(0, ENDED.replace("1", "0", 1), code=0)
+    assert cluster.world.failure.cause == "process 0 on node00 (pid 7) ended with code 0 before it had started"
+    assert cluster.world.members[0].state == "dead"
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.DRAINING, Phase.CLOSED])
+def test_end_with_0_of_one_that_ran_is_no_news(phase):
     cluster = Cluster().at(phase)
     before = cluster.state
     assert cluster.died(0, ENDED, code=0) is before
