@@ -15,8 +15,8 @@ from eray._cli.terminal import is_rich
 from eray._core.picture import Picture
 from eray._identity import read_site
 from eray._io import clock
-from eray._show.status import PATIENCE_S, StatusView, status_text
-from eray._show.waits import waits_of
+from eray._show.status import StatusView, status_text
+from eray._show.waits import is_long, waits_of
 
 PAUSE_S = 1.0
 Show = Callable[[Picture], None]
@@ -78,8 +78,8 @@ def essence(picture: Picture) -> Any:
     waits = waits_of(picture)
     nodes = [(view.node_rank, view.state, view.reason) for view in picture.nodes]
     missing = [[(each.process_index, each.state, each.doing) for each in wait.missing] for wait in waits.worlds]
-    is_long = [for_s >= PATIENCE_S for for_s in (*(w.for_s for w in waits.nodes), *(w.for_s for w in waits.worlds))]
-    return picture.phase, picture.ending, picture.topology, nodes, missing, is_long
+    long = [*map(is_long, waits.nodes), *map(is_long, waits.worlds)]
+    return picture.phase, picture.ending, picture.topology, nodes, missing, long
 
 
 def _when_changed(text_of: Callable[[Picture], str], between: str = "") -> Show:

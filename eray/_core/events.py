@@ -84,7 +84,7 @@ class ProcessFailed:
 
 @dataclass(frozen=True)
 class ProcessDied:
-    """Somebody else noticed that a process is gone."""
+    """Somebody else noticed that a process is gone; ``code`` 0: it ended well, which is news before it runs."""
 
     world: str
     generation: Positive

@@ -20,7 +20,7 @@ class ExecFailure:
     reason: str
 
 
-def exec_failure(program: str, number: int | None, words: str, *, on_path: bool) -> ExecFailure:
+def exec_failure(program: str, number: int | None, words: str, *, on_path: bool, is_directory: bool) -> ExecFailure:
     """Return what the kernel's error on starting ``program`` means.
 
     Args:
@@ -29,8 +29,11 @@ def exec_failure(program: str, number: int | None, words: str, *, on_path: bool)
         words: the kernel's words for it.
         on_path: whether a bare name is found on PATH; where one is not, a directory of PATH that may not be searched
             makes "permission denied" of it.
+        is_directory: whether the program is one; the kernel says "permission denied" of that too.
     """
     if "/" not in program and not on_path:
         return ExecFailure(NOT_FOUND, f"no directory of that node's PATH has {program!r}; give its whole path")
+    if is_directory and "/" in program:
+        return ExecFailure(NOT_EXECUTABLE, "it is a directory; name the program in it (`python train.py`)")
     code = NOT_FOUND if number == errno.ENOENT else NOT_EXECUTABLE
     return ExecFailure(code, REASONS.get(number or 0, words))

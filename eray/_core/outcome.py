@@ -3,6 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from eray.errors import ClusterError
+
+
+def keeps_logs(job: str | None, code: int) -> bool:
+    """Tell whether the logs are kept: those of a job always, of a cluster of one machine where Ray or eray failed."""
+    return job is not None or code == ClusterError.exit_code
+
 
 @dataclass
 class Outcome:

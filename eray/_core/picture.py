@@ -136,6 +136,15 @@ class Picture(Model):
     environment: dict[str, str] = Field(default_factory=dict)
     remarks: tuple[tuple[float, str], ...] = ()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the program of ``eray run`` ended well and no process of it called ``eray.connect()``."""
+        worlds = () if self.topology is None else self.topology.worlds
+        joined = any(world.processes or world.restarts for world in worlds)
+        told = any(track.process_index is not None for track in self.tracks)
+        ended_well = self.ending is not None and self.ending.code == 0
+        return self.purpose == "run" and ended_well and not joined and not told
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON types."""
         return self.model_dump(mode="json")

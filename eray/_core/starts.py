@@ -41,6 +41,8 @@ def _nodes_start(picture: Picture, nodes: Sequence[Track], seen_until: float) ->
     is_complete = picture.phase == "up" or len(there) >= len(picture.nodes) > 0
     end = max(there, default=seen_until) if is_complete else seen_until
     rows = _node_rows(picture, nodes, end)
+    there_too = {row.node for row in rows}
+    rows += [Row(view.name, NODE, view.name) for view in picture.nodes if view.name not in there_too]
     begin = min(picture.began_at, end)
     return Start((None, None), rows, (), begin=begin, earliest=-inf, end=end, is_complete=is_complete)
 

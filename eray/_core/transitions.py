@@ -1,6 +1,7 @@
 """What one event does to one world. Each function returns the world, the same object when nothing changes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from eray._core import barriers
 from eray._core.events import (
@@ -115,11 +116,21 @@ def report(world: WorldState | None, event: Reported, now: float) -> WorldState:
 
 
 def end(world: WorldState | None, event: ProcessFailed | ProcessDied, now: float) -> WorldState | None:
-    """Fail the world of a process that failed or died before it left; news of another life changes nothing."""
+    """Fail the world of a process that failed or died before it left; news of another life changes nothing.
+
+    One that ended with 0 fails it where the others would wait for it: it joined and had not started yet, or it never
+    joined and another one does. Where none joins it is a plain program.
+    """
     index = event.process_index
     if world is None or event.generation != world.generation or not 0 <= index < world.process_count:
         return world
     member, died = world.members[index], isinstance(event, ProcessDied)
+    if isinstance(event, ProcessDied) and event.code == 0:
+        if member is None:
+            return _without(world, event, now)
+        if member.stage >= Stage.RUNNING:
+            return world
+        event = replace(event, cause=f"{event.cause} before it had started")
     if member is not None:
         if not (member.dead if died else member.failed):
             world = with_member(world, index, member.model_copy(update={"dead" if died else "failed": True}))
@@ -170,10 +181,21 @@ def agree_on_saving(world: WorldState | None, event: StepTold | SavingGivenUp) -
     return world if after is world.saving else world.model_copy(update={"saving": after})
 
 
+def _without(world: WorldState, event: ProcessDied, now: float) -> WorldState:
+    """Take that a process ended well and never joined; of several the first counts."""
+    if world.gone is not None:
+        return world
+    cause = f"{event.cause} before it joined; call eray.connect() in each process, or in none"
+    gone = _failure(world, event.process_index, cause, now, event.code)
+    return failed(world, gone) if world.reached[Stage.JOINED] else world.model_copy(update={"gone": gone})
+
+
 def _seated(world: WorldState, request: JoinRequest, nodes: Mapping[int, Node], now: float) -> WorldState:
     if world.first_joined_at is None:
         world = world.model_copy(update={"first_joined_at": now})
     world = with_member(world, request.process_index, Member.of(request))
+    if world.gone is not None:
+        return failed(world, world.gone.model_copy(update={"at": now}))
     return planned(world, nodes, now) if world.all_reached(Stage.JOINED) else world
 
 

@@ -139,6 +139,7 @@ class WorldState(Model):
     planned: bool = False
     coordinator_address: str | None = None
     failure: Failure | None = None
+    gone: Failure | None = None  # one that ended well before it joined: a failure as soon as another process joins
     barriers: Barriers = Field(default_factory=dict)
     passes: int = 0  # of all barriers
     saving: Saving = Saving()

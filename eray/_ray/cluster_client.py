@@ -77,7 +77,7 @@ class ClusterClient:
         *,
         timeout_s: float = 30.0,
     ) -> None:
-        """Tell that a process is gone; unless it had left, its world fails."""
+        """Tell that a process is gone; unless it had left, its world fails. ``code`` 0 is news only before it runs."""
         self._ask("died", (world, generation, process_index, cause, code), timeout_s)
 
     def watch(self, version: int, *, wait_s: float = POLL_S) -> Answer:

@@ -105,7 +105,7 @@ class Failures:
             return
         self._suspect = None
         first, words = self.outcome.cause is None, _with_tail(message)
-        if code:
+        if code or not generations.has_run:  # one that ended well may never have joined: the others would wait for it
             self._news.tell(self._driver.died, generations.world.name, generations.number, index, cause, code)
         if code and self._starts_again(cause, code):
             say(words)

@@ -53,6 +53,11 @@ class Generations:
         return self._lives.doing in (Doing.STOPPING, Doing.WAITING)
 
     @property
+    def has_run(self) -> bool:
+        """Whether all processes of this generation are known to have joined, and to have run."""
+        return self._lives.ran_since is not None
+
+    @property
     def may_restart(self) -> bool:
         """Whether the world was asked to be started again at all."""
         return self._whole.rule.max_restarts > 0

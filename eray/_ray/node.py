@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Mapping, MutableMapping
 
 from eray._core.nodespec import NodeSpec
+from eray._core.outcome import keeps_logs
 from eray._core.tracks import Recorder
 from eray._io.channel import Channel
 from eray._io.log_lines import log_change
@@ -127,7 +128,7 @@ async def _take_part(
 
 async def _leave_home(spec: NodeSpec, code: int) -> None:
     """Keep the logs of a job; of a cluster of this machine alone only where the cluster failed."""
-    if spec.job is None and code != EXIT_CLUSTER:
+    if not keeps_logs(spec.job, code):
         return
     try:
         async with asyncio.timeout(HOME_S):

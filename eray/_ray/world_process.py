@@ -89,7 +89,13 @@ class WorldProcesses:
             except OSError as exc:
                 program = world.argv[0]
                 on_path = shutil.which(program, path=env["PATH"]) is not None
-                why = exec_failure(program, exc.errno, str(exc.strerror), on_path=on_path)
+                why = exec_failure(
+                    program,
+                    exc.errno,
+                    str(exc.strerror),
+                    on_path=on_path,
+                    is_directory=os.path.isdir(program),
+                )
                 cause = f"process {process_index} on {spec.node} cannot be started: {exc.strerror}: {program!r}"
                 self._emit_end(process_index, why.code, f"{cause}; {why.reason} ({why.code})", "")
                 return

@@ -11,6 +11,7 @@ from eray._show.ownership import state_of
 from eray._show.starts import Start
 from eray._show.troubles import Trouble
 from eray._show.wording import counted, duration, folded, moment, offset
+from eray._show.words import PLAIN
 
 LEVELS = {"error": "Error", "warning": "Warning", "note": "Note"}
 SIGNS = {"error": "✕", "warning": "!", "note": "i"}
@@ -86,8 +87,10 @@ def problems(found: Sequence[Trouble]) -> Html:
 def worlds(picture: Picture, zone: tzinfo) -> Html:
     """Return each world with its phases and restarts, and the processes that matter."""
     found = () if picture.topology is None else picture.topology.worlds
+    if picture.is_plain:
+        return tag("p", f"No world: {PLAIN}.")
     if not found:
-        return tag("p", "No world yet: no process has joined.")
+        return tag("p", f"No world{'' if picture.phase == 'ended' else ' yet'}: no process has joined.")
     return join(_world(world, picture.began_at, zone) for world in found)
 
 

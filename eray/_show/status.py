@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from eray._core.phase import Phase
 from eray._core.picture import Picture
 from eray._show.lines import Line, labelled, plain, styled
+from eray._show.log_hint import log_hint
 from eray._show.node_rows import node_rows
 from eray._show.status_nodes import node_lines
 from eray._show.status_worlds import world_lines
-from eray._show.waits import PUBLISH, Waits, waits_of
+from eray._show.waits import PUBLISH, Waits, is_long, waits_of
 from eray._show.wording import elapsed, moment
 from eray._show.words import hosts, one_line, the_first
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
 PHASES = {"starting": "yellow", "up": "green"}
-PATIENCE_S = 10.0
-"""How long something is awaited before there is a hint what to do about it."""
 SHORT = 40
 """Characters for the nodes in a hint; they stand above it too."""
 
@@ -81,21 +80,19 @@ def _head(picture: Picture, zone: tzinfo) -> Iterator[Line]:
 
 def _hints(picture: Picture, waits: Waits) -> Iterator[str]:
     """Yield what can be done, the most urgent first."""
-    job = f" --job {picture.job}" if picture.job is not None else ""
-    logs = f"`eray logs{job} --tail 50` shows the end of the log that explains it"
     if picture.ending is not None:
         if picture.ending.has_failed:
-            yield logs
+            yield log_hint(picture)
         return
-    late = [wait for wait in waits.nodes if wait.for_s >= PATIENCE_S]
+    late = [wait for wait in waits.nodes if is_long(wait)]
     for state in ("awaited", "reported", "lost"):
         if names := [wait.node for wait in late if wait.state == state]:
             yield f"look at the log of eray on {hosts(names, SHORT)}, or raise ERAY_CLUSTER_TIMEOUT_S"
     worlds = picture.topology.worlds if picture.topology is not None else ()
     if any(world.phase is Phase.FAILED for world in worlds):
-        yield logs
+        yield log_hint(picture)
     for wait in waits.worlds:
-        if wait.for_s >= PATIENCE_S:
+        if is_long(wait):
             yield _world_hint(wait.stage, the_first(wait.missing))
     if picture.topology is not None and picture.topology.preemption is not None:
         yield "save before the job ends: `conn.should_save(step)` is true at one step in all processes"

@@ -21,12 +21,15 @@ ID = 8
 HEAD = ("node", "state", "address", "CPUs", "memory", "devices", "Ray node")
 STYLES = {"ready": "green", "reported": "yellow", "awaited": "yellow", "lost": "red"}
 ORDER = ("lost", "awaited", "reported", "ready")
+ENDED = {"awaited": "never reported", "reported": "whose Ray was not up yet"}
+"""What is said of nodes at the end: nothing more is to come."""
 
 
 def node_lines(picture: Picture, rows: Sequence[NodeRow], waits: Waits, width: int | None) -> Iterator[Line]:
     """Yield the nodes: how many are in which state, a table, who is awaited or lost, and devices to look at."""
     states: Counter[str] = Counter(row.view.state for row in rows)
-    said = ", ".join(f"{states[state]:,} {state}" for state in ORDER if states[state])
+    words = ENDED if picture.phase == "ended" else {}
+    said = ", ".join(f"{states[state]:,} {words.get(state, state)}" for state in ORDER if states[state])
     yield Line(f"{counted(len(rows), 'node')}: {said}" if rows else "no node is known", "bold")
     if rows:
         yield from table(HEAD, [(_cells(group), STYLES[group[0].view.state]) for group in _groups(rows)], width)

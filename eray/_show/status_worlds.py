@@ -11,7 +11,7 @@ from eray._show.lines import Line, labelled
 from eray._show.timeline import DOING
 from eray._show.waits import OVER, Missing, Waits, WorldWait
 from eray._show.wording import elapsed, moment
-from eray._show.words import one_line, who
+from eray._show.words import PLAIN, one_line, who
 
 WHOLE, BRIEF, RESTARTS, DOINGS = 4, 6, 3, 3
 """How many worlds are shown with all lines, how many of the rest with one, restarts of a world, awaited processes."""
@@ -20,6 +20,9 @@ STYLES = {Phase.RUNNING: "green", Phase.CLOSED: "dim", Phase.FAILED: "red"}
 
 def world_lines(picture: Picture, waits: Waits, zone: tzinfo) -> Iterator[Line]:
     """Yield the worlds: those that live or failed with all that is known, the last of the others in a line each."""
+    if picture.is_plain:
+        yield Line(PLAIN)
+        return
     worlds = () if picture.topology is None else picture.topology.worlds
     whole = [world for world in worlds if world.phase is not Phase.CLOSED][-WHOLE:] or list(worlds[-1:])
     rest = [world for world in worlds if world not in whole]

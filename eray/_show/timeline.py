@@ -7,6 +7,7 @@ from typing import Any
 from eray._core.critical_path import UNACCOUNTED, CriticalPath, Step, critical_paths
 from eray._core.picture import SPANS, Picture
 from eray._core.starts import label_of
+from eray._show.words import PLAIN
 
 DOING = {
     "program": "run up to eray.connect()",
@@ -38,8 +39,8 @@ Table = Sequence[tuple[str, ...]]
 
 def timeline_text(picture: Picture) -> str:
     """Return the summary: for each start its steps, what it waited for longest, and the spans' usual and longest."""
-    parts: list[str] = []
-    for path in critical_paths(picture):
+    parts = [f"{PLAIN[0].upper()}{PLAIN[1:]}."] if picture.is_plain else []
+    for path in _paths(picture):
         shown = [step for step in path.steps if step.seconds >= SHORT_S]
         rows = [(_name(step), step.where, f"{step.seconds:.2f}", _percent(step.share)) for step in shown]
         if len(shown) < len(path.steps):
@@ -59,7 +60,7 @@ def timeline_json(picture: Picture) -> dict[str, Any]:
     """Return the same as JSON types; times are unix seconds on the head's clock."""
     names = ("span", "on", "median", "longest", "where")
     return {
-        "paths": [path.to_json() | {"says": sentence(path)} for path in critical_paths(picture)],
+        "paths": [path.to_json() | {"says": sentence(path)} for path in _paths(picture)],
         "spans": [dict(zip(names, row, strict=True)) for row in spreads(picture)],
     }
 
@@ -70,6 +71,8 @@ def sentence(path: CriticalPath) -> str:
     step = path.longest
     if step is None:
         return f"{aim}: no time is known to have been spent on it."
+    if not path.is_complete and all(each.span == UNACCOUNTED for each in path.steps):
+        return f"{aim} did not come within {path.seconds:.2f} s, and nothing was recorded of what it waited for."
     if not path.is_complete:
         last = path.steps[-1]
         return f"{aim} did not come: at the end it had waited {last.seconds:.2f} s for {_what(last)}."
@@ -94,6 +97,11 @@ def spreads(picture: Picture) -> Iterator[tuple[str, str, float, float, str]]:
         on = f"{len(times)} {kind if len(times) > 1 else kind.removesuffix('es' if kind == 'processes' else 's')}"
         where = label_of(picture.tracks[number], picture.head)
         yield name, on, round(median(time for time, _ in times), 6), round(longest, 6), where
+
+
+def _paths(picture: Picture) -> tuple[CriticalPath, ...]:
+    """Return the starts that somebody waited for: a plain program may end before the nodes are ready."""
+    return tuple(path for path in critical_paths(picture) if path.is_complete or not picture.is_plain)
 
 
 def _heading(path: CriticalPath) -> str:

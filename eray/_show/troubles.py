@@ -1,14 +1,16 @@
 """Say what is wrong with a cluster, the worst first, each with its remedy."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from eray._core.phase import COMPLETE
 from eray._core.picture import Picture
 from eray._core.topology import World
+from eray._show.log_hint import log_hint
 from eray._show.node_rows import NodeRow
 from eray._show.ownership import Cell, Claim
+from eray._show.waits import Waits, is_long, waits_of
 from eray._show.wording import counted, folded, folded_names
 
 BIND = "give each process its own by `srun --gpus-per-task=N` or `eray run --processes-per-node K`, or set ERAY_DEVICES"
@@ -26,68 +28,77 @@ class Trouble:
 
 def troubles(picture: Picture, rows: Sequence[NodeRow]) -> tuple[Trouble, ...]:
     """Return what is wrong; ``rows`` are those of ``node_rows``."""
-    found = [*_ending(picture), *_nodes(picture, rows), *_worlds(picture), *_devices(picture, rows), *_notes(picture)]
+    waits = waits_of(picture)
+    found = [*_ending(picture), *_nodes(picture, rows, waits), *_worlds(picture, waits)]
+    found += [*_devices(picture, rows), *_notes(picture)]
     order = ("error", "warning", "note")
     return tuple(sorted(found, key=lambda trouble: order.index(trouble.level)))
-
-
-def _logs(picture: Picture) -> str:
-    job = f" --job {picture.job}" if picture.job else ""
-    return f"`eray logs{job} --tail 50` shows the end of the log that tells most"
 
 
 def _ending(picture: Picture) -> Iterator[Trouble]:
     ending = picture.ending
     if ending is not None and ending.has_failed:
         cause = f": {ending.cause}" if ending.cause else ", and no cause is known"
-        yield Trouble("error", f"the cluster ended with code {ending.code}{cause}", _logs(picture))
+        yield Trouble("error", f"the cluster ended with code {ending.code}{cause}", log_hint(picture))
 
 
-def _nodes(picture: Picture, rows: Sequence[NodeRow]) -> Iterator[Trouble]:
+def _nodes(picture: Picture, rows: Sequence[NodeRow], waits: Waits) -> Iterator[Trouble]:
     lost: dict[str, list[str]] = {}
     for row in rows:
         if row.view.state == "lost":
             lost.setdefault(row.view.reason or "no reason is known", []).append(row.view.name)
     for reason, names in lost.items():
-        remedy = f"see whether it is up (`sinfo -R`, `scontrol show node`), and its log; {_logs(picture)}"
+        remedy = f"see whether it is up (`sinfo -R`, `scontrol show node`), and its log; {log_hint(picture)}"
         yield Trouble("error", f"{counted(len(names), 'node')} lost, {folded_names(names)}: {reason}", remedy)
     of = f" of {len(rows)}" if len(rows) > 1 else ""
-    did = "never reported" if picture.phase == "ended" else "did not report yet"
-    if names := [row.view.name for row in rows if row.view.state == "awaited"]:
+    over = picture.phase == "ended"
+    did = "never reported" if over else "did not report yet"
+    late = {wait.node_rank for wait in waits.nodes if is_long(wait)}
+    awaited = [row.view for row in rows if row.view.state == "awaited" and not picture.is_plain]
+    if names := [view.name for view in awaited if over or view.node_rank in late]:
         found = f"{counted(len(names), 'node')}{of} {did}: {folded_names(names)}"
         yield Trouble("warning", found, f"{LOOK}; or raise ERAY_CLUSTER_TIMEOUT_S")
-    if names := [row.view.name for row in rows if row.view.state == "reported" and picture.phase != "ended"]:
+    if names := [row.view.name for row in rows if row.view.state == "reported" and row.view.node_rank in late]:
         found = f"{counted(len(names), 'node')}{of} still bring Ray up: {folded_names(names)}"
         yield Trouble("note", found, f"{LOOK}; or raise ERAY_CLUSTER_TIMEOUT_S")
 
 
-def _worlds(picture: Picture) -> Iterator[Trouble]:
+def _worlds(picture: Picture, waits: Waits) -> Iterator[Trouble]:
     told = (picture.ending.cause if picture.ending is not None else None) or ""
     for world in () if picture.topology is None else picture.topology.worlds:
         name = f"world {world.name!r} (generation {world.generation})"
         if world.failure is not None and world.failure not in told:
-            remedy = f"{_logs(picture)}; `eray run --max-restarts R` starts it again after a death"
+            remedy = f"{log_hint(picture)}; `eray run --max-restarts R` starts it again after a death"
             yield Trouble("error", f"{name} failed: {world.failure}", remedy)
         for state in ("dead", "failed"):
             gone = [process for process in world.processes if process.state == state]
             if not gone or (len(gone) == 1 and f"process {gone[0].process_index} " in f"{world.failure} {told}"):
                 continue  # the cause has named it
             where = folded_names(list(dict.fromkeys(process.node for process in gone)))
-            indexes = folded(process.process_index for process in gone)
-            found = f"{name}: process{'es' if len(gone) > 1 else ''} {indexes} on {where}: {state}"
-            yield Trouble("error", found, f"the first that failed is the cause; {_logs(picture)}")
-        yield from _absent(world, name)
+            found = f"{name}: {_by_index([process.process_index for process in gone])} on {where}: {state}"
+            yield Trouble("error", found, f"the first that failed is the cause; {log_hint(picture)}")
+        yield from _absent(picture, world, name, waits)
 
 
-def _absent(world: World, name: str) -> Iterator[Trouble]:
+def _absent(picture: Picture, world: World, name: str, waits: Waits) -> Iterator[Trouble]:
     if len(world.processes) == world.process_count or world.phase in COMPLETE:
         return
     absent = set(range(world.process_count)) - {process.process_index for process in world.processes}
     of = f"{len(absent)} of {counted(world.process_count, 'process', 'processes')}"
-    never = world.phase == "failed"
-    found = f"{name}: {of} never joined: {folded(absent)}" if never else f"{name} waits for {of}: {folded(absent)}"
+    if picture.phase == "ended" or world.phase == "failed":
+        if not world.processes:  # a plain program, or one whose cause is told
+            return
+        found = f"{name}: {of} never joined: {_by_index(absent)}"
+    elif any(wait.world == world.name and is_long(wait) for wait in waits.worlds):
+        found = f"{name} waits for {of}: {_by_index(absent)}"
+    else:
+        return
     remedy = "see whether each started and called eray.connect(); or raise ERAY_JOIN_TIMEOUT_S"
     yield Trouble("warning", found, remedy)
+
+
+def _by_index(indexes: Collection[int]) -> str:
+    return f"process{'es' if len(indexes) > 1 else ''} {folded(indexes)}"
 
 
 def _devices(picture: Picture, rows: Sequence[NodeRow]) -> Iterator[Trouble]:

@@ -21,6 +21,8 @@ PUBLISH = "publish"
 """What process 0 does before the others can dial: it says where JAX's coordination service listens."""
 STAGES = {str(stage.name).lower(): stage for stage in Stage}
 OVER = frozenset({"left", "failed", "dead"})
+PATIENCE_S = 10.0
+"""How long something is awaited before that is worth a hint."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ class Waits:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON types."""
         return {"nodes": [asdict(wait) for wait in self.nodes], "worlds": [asdict(wait) for wait in self.worlds]}
+
+
+def is_long(wait: NodeWait | WorldWait) -> bool:
+    """Tell whether a wait lasts so long that people are told what to do about it."""
+    return wait.for_s >= PATIENCE_S
 
 
 def waits_of(picture: Picture) -> Waits:

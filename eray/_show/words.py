@@ -9,6 +9,8 @@ from eray._show.wording import clean, folded_names
 
 NAMED, NODES = 32, 8
 LENGTH = 120
+PLAIN = "no process called eray.connect(): a plain program need not"
+"""What is said of a cluster whose program was one."""
 
 
 def one_line(text: str) -> str:

@@ -19,6 +19,13 @@ except TimeoutError as exc:
     raise
 """
 
+ONE_ENDS_WELL = """
+import os
+if os.environ["ERAY_PROCESS_INDEX"] != "1":
+    import eray
+    eray.connect(jax=False)
+"""
+
 CONNECT = "import eray; eray.connect(); print('connected')"
 
 JAX_FIRST = """
@@ -44,6 +51,16 @@ def test_process_that_never_comes_is_named_while_waiting_and_after(laptop: Lapto
     # The other of the two ends by its own error too, or in silence: the command has said why.
     own = [any(re.match(f"JoinTimeoutError {verdict}", line) for line in lines_of(result).get(i, [])) for i in (0, 2)]
     assert any(own), result.output
+
+
+def test_process_that_ends_well_without_joining_is_named_at_once(laptop: Laptop) -> None:
+    result = laptop.eray("run", "-n", "3", "--", "python", "-c", ONE_ENDS_WELL, ERAY_JOIN_TIMEOUT_S="90").wait(45)
+    assert result.returncode == 5, result.output
+    ended = rf"process 1 on {re.escape(socket.gethostname())} \(pid \d+\) ended with code 0 before it joined"
+    words = (
+        rf"^eray: world 'main' \(generation 1\) failed: {ended}; call eray\.connect\(\) in each process, or in none$"
+    )
+    assert len(re.findall(words, result.stderr, re.MULTILINE)) == 1, result.output
 
 
 def test_jax_that_differs_from_the_plan_fails_the_world(laptop: Laptop) -> None:

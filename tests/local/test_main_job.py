@@ -67,6 +67,14 @@ def test_run_needs_no_eray_in_the_program(laptop: Laptop) -> None:
     assert (result.stdout, result.stderr) == ("[0] hi\n", "")
 
 
+def test_processes_that_know_nothing_of_eray_may_end_one_after_the_other(laptop: Laptop) -> None:
+    stays = (
+        'if [ "$ERAY_PROCESS_INDEX" = 0 ]; then until [ -e "$ERAY_RUN_DIR/coordinator.json" ]; do sleep 0.1; done; fi'
+    )
+    result = laptop.eray("run", "-n", "2", "--", "sh", "-c", f"{stays}; echo hi").wait().check()
+    assert (sorted(result.stdout.splitlines()), result.stderr) == (["[0] hi", "[1] hi"], "")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

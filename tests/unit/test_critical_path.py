@@ -6,7 +6,7 @@ from pictures import BEGAN, node_name, picture, tracks
 
 from eray._core.critical_path import UNACCOUNTED, critical_paths
 from eray._core.phase import Phase
-from eray._core.picture import SPANS, Ending, Span, Track
+from eray._core.picture import SPANS, Ending, NodeView, Span, Track
 from eray._core.start_order import HEAD, NODE, PROCESS, Whose
 from eray._core.topology import Restart
 from eray._show.timeline import DOING, sentence, spreads, timeline_text
@@ -258,6 +258,14 @@ def test_nodes_that_do_not_come_are_what_is_waited_for():
 def test_picture_without_tracks_is_all_unaccounted():
     path = only(picture(tracks=(), ending=Ending(at=BEGAN + 9.0, code=70), phase="ended"))
     assert [(step.span, step.seconds) for step in path.steps] == [(UNACCOUNTED, pytest.approx(path.seconds))]
+
+
+def test_start_of_which_nothing_was_recorded_counts_its_nodes_and_says_so():
+    nodes = [NodeView(node_rank=0, name="node0001", state="reported", since=BEGAN)]
+    path = only(picture(tracks=(), topology=None, nodes=nodes, ending=Ending(at=BEGAN + 9.0, code=70), phase="ended"))
+    assert (path.count, path.is_complete) == (1, False)
+    words = "did not come within 9.00 s, and nothing was recorded of what it waited for."
+    assert sentence(path) == f"All nodes' being ready {words}"
 
 
 def test_world_on_a_cluster_that_is_up_begins_with_its_processes():

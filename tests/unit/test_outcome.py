@@ -1,6 +1,6 @@
 import pytest
 
-from eray._core.outcome import Outcome
+from eray._core.outcome import Outcome, keeps_logs
 
 # what happens, in order, to a world of three processes, and the code of the command
 CASES = {
@@ -11,6 +11,10 @@ CASES = {
     "aborted_follower_is_not_the_culprit": ([("fail", "2 raised", 5, 2), ("end", 0, 134), ("end", 2, 1)], 1),
     "culprit_that_ended_well_leaves_the_told_code": (
         [("fail", "2 raised", 5, 2), ("end", 0, 5), ("end", 1, 5), ("end", 2, 0)],
+        5,
+    ),
+    "process_that_ended_well_too_early_leaves_the_told_code": (
+        [("end", 1, 0), ("fail", "1 never joined", 5, 1), ("end", 0, 5), ("end", 2, 1)],
         5,
     ),
     "failure_of_the_cluster": ([("fail", "lost", 4, None), ("end", 0, 4), ("end", 1, 4), ("end", 2, 4)], 4),
@@ -40,3 +44,10 @@ def test_outcome_keeps_the_first_cause():
     assert outcome.failed("first", 4)
     assert not outcome.failed("second", 5)
     assert outcome.cause == "first"
+
+
+@pytest.mark.parametrize(
+    ("job", "code", "kept"), [("7", 0, True), ("7", 9, True), (None, 4, True), (None, 0, False), (None, 5, False)]
+)
+def test_logs_are_kept_of_jobs_and_where_the_cluster_failed(job, code, kept):
+    assert keeps_logs(job, code) is kept

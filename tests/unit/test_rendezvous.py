@@ -311,6 +311,51 @@ def test_death_before_joining_fails_the_world():
     assert cluster.world.failure.cause == "process 1 on an unknown node ended before it joined: exit code 3"
 
 
+ENDED = "process 1 on node00 (pid 7) ended with code 0"
+
+
+@pytest.mark.parametrize("order", [("end", "join"), ("join", "end"), ("end", "end", "join")])
+def test_end_with_0_before_joining_fails_a_world_that_another_joins(order):
+    cluster = Cluster()
+    cluster.do(events.WorldDeclared("main", 3))
+    for step in order:
+        assert cluster.state.worlds["main"].failure is None
+        if step == "end":
+            cluster.died(1, ENDED, code=0)
+            cluster.died(2, "another one", code=0)
+        else:
+            cluster.join(0, 3, generation=1)
+    failure = cluster.world.failure
+    assert failure.cause == f"{ENDED} before it joined; call eray.connect() in each process, or in none"
+    assert (failure.process_index, failure.code, failure.at) == (1, 0, dict(cluster.world.timeline)[Phase.FAILED])
+    assert answers.join_answer(cluster.state, request(0, 3, generation=1))["failure"] == failure.cause
+
+
+def test_end_with_0_of_all_before_any_joins_is_no_failure():
+    cluster = Cluster()
+    cluster.do(events.WorldDeclared("main", 2))
+    for index in range(2):
+        cluster.died(index, ENDED, code=0)
+    assert cluster.world.phase == Phase.FORMING
+    cluster.do(events.WorldDeclared("main", 2, generation=2))
+    assert cluster.join(0, generation=2)["failure"] is None
+
+
+@pytest.mark.parametrize("phase", [Phase.FORMING, Phase.PLANNED, Phase.PUBLISHED])
+def test_end_with_0_after_joining_and_before_running_fails_the_world(phase):
+    cluster = Cluster().at(phase)
+    cluster.died(0, ENDED.replace("1", "0", 1), code=0)
+    assert cluster.world.failure.cause == "process 0 on node00 (pid 7) ended with code 0 before it had started"
+    assert cluster.world.members[0].state == "dead"
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.DRAINING, Phase.CLOSED])
+def test_end_with_0_of_one_that_ran_is_no_news(phase):
+    cluster = Cluster().at(phase)
+    before = cluster.state
+    assert cluster.died(0, ENDED, code=0) is before
+
+
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.CLOSED])
 def test_death_after_leaving_is_only_noted(phase):
     cluster = Cluster().at(phase)

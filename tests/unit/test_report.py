@@ -170,7 +170,12 @@ RESTART = Restart(generation=1, process_count=4, cause="process 1 died", restart
         (
             picture(states=["joined"] * 2 + ["awaited"] * 2, world_phase=Phase.FORMING),
             "warning",
-            "2 of 4 processes: 2–3",
+            "2 of 4 processes: processes 2–3",
+        ),
+        (
+            picture(states=["joined"] * 3 + ["awaited"], world_phase=Phase.FORMING),
+            "warning",
+            "waits for 1 of 4 processes: process 3",
         ),
         (picture().model_copy(update={"nodes": (picture().nodes[0], LOST)}), "error", "node0002: no power"),
         (picture(states=["running", "dead", "dead", "dead"]), "error", "processes 1–3 on node[0001-0002]: dead"),
@@ -196,8 +201,28 @@ def test_troubles_of_the_past_do_not_wait() -> None:
     found = [each.found for each in troubles(seen, node_rows(seen))]
     assert found[1:] == [
         "1 node of 2 never reported: node0002",
-        "world 'main' (generation 1): 2 of 4 processes never joined: 2–3",
+        "world 'main' (generation 1): 2 of 4 processes never joined: processes 2–3",
     ]
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"world_phase": Phase.FORMING, "states": ["joined"] * 3 + ["awaited"], "taken_at": BEGAN + 15},
+        {"phase": "starting", "topology": None, "awaited": [1], "taken_at": BEGAN + 9},
+        {
+            "phase": "ended",
+            "topology": None,
+            "tracks": (),
+            "awaited": [1],
+            "ending": Ending(at=BEGAN + 9, code=0),
+        },
+    ],
+    ids=["process for 9 s", "node for 9 s", "plain program"],
+)
+def test_what_may_still_come_or_was_not_needed_is_no_trouble(about) -> None:
+    seen = picture(**about)
+    assert troubles(seen, node_rows(seen)) == ()
 
 
 def test_troubles_are_none_where_all_is_well() -> None:

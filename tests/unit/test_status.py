@@ -23,6 +23,14 @@ from eray._show.wording import elapsed
 from eray._show.words import hosts
 
 JOINING: dict[str, Any] = {"phase": "starting", "world_phase": Phase.FORMING}
+ALONE: dict[str, Any] = {"job": None, "key": "local-1a", "cluster": ""}
+PLAIN_PROGRAM: dict[str, Any] = {
+    "world_phase": Phase.FORMING,
+    "states": ["awaited"] * 4,
+    "tracks": (),
+    "ending": Ending(at=BEGAN + 9, code=0),
+}
+REPORTED = (NodeView(node_rank=0, name="node0001", state="reported", since=BEGAN),)
 RESTARTS = [
     Restart(
         generation=generation,
@@ -148,7 +156,7 @@ SAMPLES = {
             "  processes   4 of 4 joined, 1 of 4 running, 2 left, 1 dead",
             "  awaited     process 2 (node0002) to leave, for 54 s",
             "  failure     process 1 on node0001 died: killed",
-            "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
+            "to do: `eray logs --job 7 --tail 50`, on the node that failed, shows the end of the log that explains it",
         ],
     ),
     "ended badly": (
@@ -160,6 +168,33 @@ SAMPLES = {
             "  cause       process 1 ended with code 7: boom \ufffd[31m",
             "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
         ],
+    ),
+    "program that failed on one machine": (
+        picture(phase="ended", **ALONE, ending=Ending(at=BEGAN + 9, code=7, cause="process 0 ended with code 7")),
+        [
+            "to do: look at what `eray run` printed; of a cluster of one machine logs are kept only where Ray or eray "
+            "failed"
+        ],
+    ),
+    "Ray that failed on one machine": (
+        picture(phase="ended", **ALONE, ending=Ending(at=BEGAN + 9, code=4, cause="the raylet ended")),
+        ["to do: `eray logs --job local-1a --tail 50` shows the end of the log that explains it"],
+    ),
+    "failed world on one machine": (
+        picture(**ALONE, world_phase=Phase.FAILED, failure="process 1 died"),
+        ["to do: `eray logs --job local-1a --tail 50` shows the end of the log that explains it"],
+    ),
+    "failed world on a Ray of the user's": (
+        picture(**ALONE, purpose="foreign", world_phase=Phase.FAILED, failure="process 1 died"),
+        ["to do: look at the logs of Ray: eray did not start this cluster"],
+    ),
+    "plain program": (
+        picture(phase="ended", **PLAIN_PROGRAM),
+        ["2 nodes: 2 ready", "no process called eray.connect(): a plain program need not"],
+    ),
+    "plain program that ended before Ray was up": (
+        picture(phase="ended", **PLAIN_PROGRAM | {"topology": None, "nodes": REPORTED}),
+        ["1 node: 1 whose Ray was not up yet", "no process called eray.connect(): a plain program need not"],
     ),
     "ended well": (
         picture(

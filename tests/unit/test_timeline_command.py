@@ -4,9 +4,11 @@ import os
 import stat
 
 import pytest
-from pictures import picture
+from pictures import BEGAN, picture, tracks
 
 from eray._cli.main import main
+from eray._core.phase import Phase
+from eray._core.picture import Ending, NodeView
 from eray._io.output import write_output
 
 
@@ -25,6 +27,21 @@ def test_timeline_prints_steps_total_and_one_sentence(saved, capsys):
     assert ["raylet", "node0002", "2.30", "38", "%"] in rows
     assert ["total", "6.00", "100", "%"] in rows
     assert "The first collective waited longest for node0002 to start its raylet: 2.30 of 6.00 s (38 %)." in lines
+
+
+@pytest.mark.parametrize("kept", [0, 1], ids=["before Ray was up", "with Ray up"])
+def test_timeline_of_a_plain_program_says_so_and_waits_for_nobody(kept, tmp_path, capsys):
+    nodes = (NodeView(node_rank=0, name="node0001", state="ready" if kept else "reported", since=BEGAN + 3),)
+    more = {"node_count": 1, "per_node": 1, "states": ["awaited"], "world_phase": Phase.FORMING, "nodes": nodes}
+    shown = picture(phase="ended", ending=Ending(at=BEGAN + 9, code=0), tracks=tracks(1, 0) if kept else (), **more)
+    path = tmp_path / "picture.json"
+    path.write_text(json.dumps(shown.to_json()))
+    assert main(["timeline", "--from", str(path)]) == 0
+    first, *more = capsys.readouterr().out.splitlines()
+    assert first == "No process called eray.connect(): a plain program need not."
+    assert more[1:2] == (["the nodes: 1 node, all ready after 3.00 s"] if kept else [])
+    assert main(["timeline", "--json", "--from", str(path)]) == 0
+    assert len(json.loads(capsys.readouterr().out)["paths"]) == kept
 
 
 def test_timeline_json_has_the_same(saved, capsys):
