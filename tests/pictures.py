@@ -1,6 +1,7 @@
 """Pictures of clusters that do not run, for what shows them: built from the same models as real ones."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from eray._core.phase import Phase

@@ -85,7 +85,7 @@ def test_beacon_wrong_token_is_found_at_the_deadline_and_told_to_the_head():
         ports = free_ports(1)
         server = await serve(ports)
         with pytest.raises(BeaconError, match="another token") as caught:
-            await call(ports, deadline_s=1.5, token="u" * 64)
+            await call(ports, deadline_s=0.3, token="u" * 64)
         assert str(ports[0]) in str(caught.value)
         await server.close()
 

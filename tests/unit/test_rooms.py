@@ -56,6 +56,8 @@ HOME = {"ray": "_ray", "jax": "_jax", "jaxlib": "_jax"}
 READ_THE_ENVIRONMENT = DOORS | {"_cli"}
 TELLS_THE_TIME = {"_io/clock.py", "_io/guard.py"}  # the guard stands alone, and only sleeps
 NEVER = re.compile(r"\bray stop\b|\bpkill\b|\bkillall\b|/tmp/ray\b|address=[\"']auto[\"']")  # in eray
+ENVIRONMENT = {"environ", "environb", "getenv"}
+CALENDAR, CALENDARS = {"now", "utcnow", "today"}, re.compile(r"\bdate(time)?$")
 HEAVY = {"ray", "jax", "numpy", "pydantic", "asyncio"}
 
 
@@ -102,16 +104,16 @@ def faults(source: str, module: Path) -> list[str]:
 
 def reads_of_a_calendar(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and re.search(r"\bdate(time)?\.(now|utcnow|today)$", ast.unparse(node)):
+        if isinstance(node, ast.Attribute) and node.attr in CALENDAR and CALENDARS.search(ast.unparse(node.value)):
             yield node.lineno
 
 
 def reads_of_the_environment(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.environb", "os.getenv"):
+        if isinstance(node, ast.Attribute) and node.attr in ENVIRONMENT and ast.unparse(node.value) == "os":
             yield node.lineno
         elif isinstance(node, ast.ImportFrom) and node.module == "os":
-            yield from (node.lineno for alias in node.names if alias.name in ("environ", "environb", "getenv"))
+            yield from (node.lineno for alias in node.names if alias.name in ENVIRONMENT)
 
 
 def relative(module: Path) -> str:
