@@ -85,7 +85,7 @@ def test_beacon_wrong_token_is_found_at_the_deadline_and_told_to_the_head():
         ports = free_ports(1)
         server = await serve(ports)
         with pytest.raises(BeaconError, match="another token") as caught:
-            await call(ports, deadline_s=0.3, token="u" * 64)
+            await call(ports, deadline_s=0.2, token="u" * 64)
         assert str(ports[0]) in str(caught.value)
         await server.close()
 
@@ -186,7 +186,7 @@ def test_beacon_node_that_comes_first_waits_for_the_head():
     async def main():
         ports, said = free_ports(8), []
         waiting = asyncio.create_task(call(ports, progress=said.append))
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.1)
         server = await serve(ports)
         channel = await waiting
         await channel.close()

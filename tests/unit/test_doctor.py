@@ -170,8 +170,8 @@ def test_silent_ports_neither_listen_nor_refuse():
             waiting.setblocking(False)
             waiting.connect_ex(("127.0.0.1", full))
         ports = (heard, free_port(), full)
-        assert silent_ports(["127.0.0.1"], ports, 0.3) == (full,)
-        assert silent_ports([], ports, 0.3) == ports
+        assert silent_ports(["127.0.0.1"], ports, 0.1) == (full,)
+        assert silent_ports([], ports, 0.1) == ports
 
 
 def test_answers_leave_behind_what_hangs():

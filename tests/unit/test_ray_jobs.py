@@ -20,7 +20,7 @@ def served(answer: Callable[[web.Request], Awaitable[web.StreamResponse]], act: 
     """Return what ``act`` does with a dashboard that answers so."""
 
     async def run() -> Any:
-        runner = web.AppRunner(app := web.Application(), shutdown_timeout=0.1)
+        runner = web.AppRunner(app := web.Application(), shutdown_timeout=0.01)
         app.router.add_route("*", "/{path:.*}", answer)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
