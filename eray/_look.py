@@ -32,10 +32,11 @@ ANSWER_S = 20.0
 class Window:
     """An open view of one cluster; ``picture()`` draws it anew, and how it ended once it has."""
 
-    def __init__(self, site: Site, wanted: str | None = None) -> None:
+    def __init__(self, site: Site, wanted: str | None = None, dial_s: float = DIAL_S) -> None:
         """Find the cluster of the job ``wanted``; of the job around where that is None; else the one of this machine.
 
-        ``wanted`` may also be a step of a job (``42.0``) or a cluster of this machine (``local-1a2b3c4d``).
+        ``wanted`` may also be a step of a job (``42.0``) or a cluster of this machine (``local-1a2b3c4d``). A head that
+        does not answer for ``dial_s`` seconds counts as dead.
 
         Raises:
             RayAttachError: there is none, and none that ended.
@@ -43,7 +44,7 @@ class Window:
             SecretError: its token is not to be had here.
             DirectoryError: the home does not answer, and there is none on this machine.
         """
-        self._site, self._wanted = site, wanted
+        self._site, self._wanted, self._dial_s = site, wanted, dial_s
         self._runner = asyncio.Runner()
         self._channel: Channel | None = None
         self._first: Picture | None = self._find()
@@ -125,7 +126,7 @@ class Window:
             fingerprint=door.fingerprint,
             key=door.key,
             node=self._site.node,
-            deadline_s=DIAL_S,
+            deadline_s=self._dial_s,
             progress=lambda text: None,
         )
 

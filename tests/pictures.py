@@ -1,6 +1,7 @@
 """Pictures of clusters that do not run, for what shows them: built from the same models as real ones."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from eray._core.phase import Phase
@@ -130,4 +131,9 @@ def tracks(node_count: int, per_node: int) -> tuple[Track, ...]:
 
 
 def _spans(rows: Sequence[tuple[str, float, float]]) -> tuple[Span, ...]:
-    return tuple(Span(name=name, begin=BEGAN + begin, end=BEGAN + end) for name, begin, end in rows)
+    return tuple(_span(*row) for row in rows)
+
+
+@cache
+def _span(name: str, begin: float, end: float) -> Span:
+    return Span(name=name, begin=BEGAN + begin, end=BEGAN + end)

@@ -1,7 +1,6 @@
 """Let the nodes of a cluster find its head: the head listens on a candidate port, the others dial them in turn.
 
-What both sides say to prove themselves stands in ``_core/handshake.py``, what nodes report over the channel in
-``_core/rollcall.py``.
+What both sides say to prove themselves stands in ``_core/handshake.py``, what nodes report in ``_core/rollcall.py``.
 """
 
 import asyncio
@@ -24,10 +23,9 @@ from eray.errors import BeaconError, ChannelClosed
 
 ATTEMPT_S = 1.0  # a stranger on a candidate port costs no more
 GREETING_S = 2.0  # the server's patience with a connection that has not proved itself: a node gives up sooner
-RESOLVE_S = 5.0
+RESOLVE_S, PROGRESS_S = 5.0, 10.0
 CUT_SHORT = (Found.UNRESOLVED, Found.UNREACHABLE, Found.SILENT)  # what a look that has no time finds
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
-PROGRESS_S = 10.0
 NONCE_BYTES = 32
 BACKLOG = 4096  # all nodes of a large job may dial in the same moment
 BATCH = 32  # connections that asyncio accepts before it serves those it has
@@ -151,11 +149,12 @@ async def dial(
     node: str,
     deadline_s: float,
     progress: Callable[[str], None],
+    attempt_s: float = ATTEMPT_S,
 ) -> Channel:
     """Find the beacon of our cluster on the head's candidate ports and return the proven channel to it.
 
     Tries again, with pauses of 0.05 to 1 s, until ``deadline_s`` seconds are over; ``progress`` gets a line when what
-    is found changes, and every 10 s.
+    is found changes, and every 10 s. A silent port costs ``attempt_s`` seconds a round.
 
     Raises:
         BeaconError: the head holds another secret or speaks another protocol (at once), or did not answer in time.
@@ -165,7 +164,7 @@ async def dial(
     deadline, pause = clock.monotonic() + deadline_s, FIRST_PAUSE_S
     told, told_at = "", 0.0
     while True:
-        channel = await _round(search, ports, credentials, deadline)
+        channel = await _round(search, ports, credentials, deadline, attempt_s)
         if channel is not None:
             return channel
         now, words = clock.monotonic(), search.words()
@@ -178,17 +177,18 @@ async def dial(
         pause = min(pause * 2, LONGEST_PAUSE_S)
 
 
-async def _round(search: Search, ports: Sequence[int], credentials: Credentials, deadline: float) -> Channel | None:
+async def _round(
+    search: Search, ports: Sequence[int], credentials: Credentials, deadline: float, attempt_s: float
+) -> Channel | None:
     addresses = [(host, address) for host in search.hosts for address in await _resolve(host, deadline)]
     for host in set(search.hosts) - {host for host, _ in addresses}:
         _note(search, deadline, host, None, HandshakeError(Found.UNRESOLVED))
     for port in ports:
         for host, address in addresses:
-            left = deadline - clock.monotonic()
-            if left <= 0:
+            if (left := deadline - clock.monotonic()) <= 0:
                 return None
             try:
-                return await _attempt(address, port, credentials, search.node, host, min(ATTEMPT_S, left))
+                return await _attempt(address, port, credentials, search.node, host, min(attempt_s, left))
             except HandshakeError as exc:
                 _note(search, deadline, host, port, exc)
     return None

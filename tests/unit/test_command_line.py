@@ -91,43 +91,42 @@ def test_version_is_told_and_nothing_heavy_loaded():
     assert done.stdout == f"eray {eray.__version__}, {versions}\n"
 
 
-def completed(script: str, line: str) -> list[str]:
-    """Return what bash offers at the end of ``line``, by the function that the script registers."""
+OFFERED = {
+    "eray ru": ["run"],
+    "eray run --pro": ["--processes", "--processes-per-node"],
+    "eray jobs st": ["stop"],
+    "eray completion ": ["bash", "zsh", "fish"],
+    "eray --v": ["--version"],
+}
+
+
+def question(line: str) -> str:
+    """Return what asks bash for its offer at the end of ``line``, by the function that the script registers."""
     words = line.split(" ")
-    ask = f"""
-{script}
-function=$(complete -p eray | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+    return f"""
 COMP_WORDS=({" ".join(f"'{word}'" for word in words)}) COMP_CWORD={len(words) - 1} COMP_LINE='{line}'
-COMP_POINT={len(line)}
+COMP_POINT={len(line)} COMPREPLY=()
 "$function" eray '{words[-1]}' '{words[-2]}'
-printf '%s\\n' "${{COMPREPLY[@]}}"
+echo "${{COMPREPLY[@]}}"
 """
-    command = ["bash", "--norc", "--noprofile", "-c", ask]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert done.stderr == ""
-    return done.stdout.split()
 
 
 @pytest.fixture(scope="module")
-def bash_script() -> str:
+def offered() -> dict[str, list[str]]:
+    """What bash offers at the end of each line."""
     command = [sys.executable, "-m", "eray", "completion", "bash"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    made = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (made.returncode, made.stderr) == (0, "")
+    ask = [made.stdout, "function=$(complete -p eray | sed 's/.*-F \\([^ ]*\\).*/\\1/')", *map(question, OFFERED)]
+    command = ["bash", "--norc", "--noprofile", "-c", "\n".join(ask)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert done.stderr == ""
+    return {line: words.split() for line, words in zip(OFFERED, done.stdout.splitlines(), strict=True)}
 
 
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("eray ru", ["run"]),
-        ("eray run --pro", ["--processes", "--processes-per-node"]),
-        ("eray jobs st", ["stop"]),
-        ("eray completion ", ["bash", "zsh", "fish"]),
-        ("eray --v", ["--version"]),
-    ],
-)
-def test_bash_completes(line, offered, bash_script):
-    assert completed(bash_script, line) == offered
+@pytest.mark.parametrize("line", OFFERED)
+def test_bash_completes(line, offered):
+    assert offered[line] == OFFERED[line]
 
 
 @pytest.mark.parametrize(("shell", "word"), [("zsh", "#compdef eray"), ("fish", "complete -c eray")])

@@ -56,7 +56,7 @@ def test_leave_last_of_the_node_waits_for_the_supervisors_end(pair: tuple[Link, 
     assert supervisor.hear() == {"type": "left"}
     supervisor.say(type="bye", last=True)
     supervisor.say(type="failed", cause="it is late for news", code=5)
-    leaving.join(0.3)
+    leaving.join(0.1)
     assert leaving.is_alive()
     supervisor.end()
     leaving.join(WAIT_S)
@@ -88,6 +88,6 @@ def test_leave_from_the_watching_thread_at_the_news_of_a_failure(pair: tuple[Lin
     supervisor.say(type="failed", cause="another process died", code=5)
     assert supervisor.hear() == {"type": "left"}
     supervisor.say(type="bye", last=True)
-    assert not left.wait(0.3)
+    assert not left.wait(0.1)
     supervisor.end()
     assert left.wait(WAIT_S)

@@ -21,7 +21,7 @@ from eray._core.nodespec import LOOK
 from eray._core.picture import Ending, Picture
 from eray._io import beacon, process
 from eray._io.channel import Channel
-from eray._look import Window
+from eray._look import DIAL_S, Window
 from eray.errors import ClusterLostError, DirectoryError, RayAttachError, SecretError, UsageError
 
 TOKEN = "t" * 64
@@ -85,8 +85,8 @@ def keeps(place: Place, kind: str, about: Any, directory: str = "rig-42") -> Non
     )
 
 
-def look(place: Place, wanted: str | None = None, **environ: str) -> Picture:
-    window = Window(place.site(**environ), wanted)
+def look(place: Place, wanted: str | None = None, dial_s: float = DIAL_S, **environ: str) -> Picture:
+    window = Window(place.site(**environ), wanted, dial_s)
     try:
         return window.picture()
     finally:
@@ -139,7 +139,7 @@ def test_ended_job_is_shown_as_it_was_and_a_dead_head_is_named(place: Place) -> 
     dead = replace(STEP, key="42", auth="disabled", ports=(free_port(),))
     keeps(place, "beacon", dead)
     with pytest.raises(ClusterLostError, match=r"the cluster of job 42 does not answer .*127.0.0.1 port.*squeue -j 42"):
-        look(place, "42")
+        look(place, "42", dial_s=0.1)
     ended = picture(key="42", phase="ended", ending=Ending(at=1.0, code=137, cause="process 1 died"))
     keeps(place, "picture", ended.to_json())
     (place.state / "jobs/rig-42/beacon.json").unlink()

@@ -5,7 +5,7 @@ import json
 import pytest
 from case_files import CASES, case_id, read_cases
 
-from eray._cli.main import main
+from eray._cli.main import command_parser
 from eray._core.devices import NodeView, ProcessView, device_count, plan_node
 from eray._core.naming import run_directory
 from eray._io.net import node_address
@@ -17,6 +17,7 @@ from eray.errors import AddressError, ConfigurationError, NotATaskError
 
 GOLDEN = sorted(path.name for path in (CASES / "slurm-env").iterdir())
 ENV_CASES = read_cases("env_cases.jsonl")
+PARSER = command_parser(["plan"])
 
 
 @pytest.fixture
@@ -25,7 +26,8 @@ def plan(capsys):
 
     def run(paths):
         arguments = [word for path in paths for word in ("--environ", str(path))]
-        code = main(["plan", "--json", *arguments])
+        args = PARSER.parse_args(["plan", "--json", *arguments])
+        code = args.run(args, {})
         captured = capsys.readouterr()
         answer = json.loads(captured.out)
         assert code == (3 if answer["problems"] else 0)
@@ -60,9 +62,13 @@ class Answers:
         for number, environ in enumerate(self.environs):
             paths.append(folder / f"task{number}.env")
             paths[-1].write_text("".join(f"{name}={value}\n" for name, value in environ.items()))
-        self.alone = [plan([path])[0] for path in paths]
+        each = [plan([path]) for path in paths]
+        self.alone = [answer for answer, _ in each]
         apart = {"keys_differ", "ports_differ", "process_counts"} & set(case["expected"])
-        self.plan, self.stderr = (self.alone[0], "") if apart else plan(paths)
+        if apart:
+            self.plan, self.stderr = self.alone[0], ""
+        else:
+            self.plan, self.stderr = each[0] if len(paths) == 1 else plan(paths)
 
     def processes(self, name):
         return [process[name] for process in self.plan["processes"]]

@@ -112,7 +112,7 @@ def test_close_ends_the_wait_of_the_program() -> None:
     answers: list[bool] = []
     waiting = threading.Thread(target=lambda: answers.append(preemption.should_save(9)), daemon=True)
     waiting.start()
-    waiting.join(0.2)
+    waiting.join(0.1)
     assert waiting.is_alive()
     preemption.close()
     waiting.join(WAIT_S)

@@ -16,19 +16,19 @@ Act = Callable[[Jobs], Awaitable[Any]]
 ROW = {"submission_id": "a", "status": "FAILED", "entrypoint": "cd x", "driver_exit_code": 7, "start_time": 2000}
 
 
-def served(answer: Callable[[web.Request], Awaitable[web.StreamResponse]], act: Act, **access: Any) -> Any:
+def served(answer: Callable[[web.Request], Awaitable[web.StreamResponse]], act: Act, ask_s: float = 0.5) -> Any:
     """Return what ``act`` does with a dashboard that answers so."""
 
     async def run() -> Any:
-        runner = web.AppRunner(app := web.Application(), shutdown_timeout=0.1)
+        runner = web.AppRunner(app := web.Application(), shutdown_timeout=0.01)
         app.router.add_route("*", "/{path:.*}", answer)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         host, port = runner.addresses[0][:2]
         try:
-            there = replace(ACCESS, dashboard=f"{host}:{port}", **access)
-            async with asyncio.timeout(20), Jobs(there, "the-token", ask_s=0.5) as jobs:
+            there = replace(ACCESS, dashboard=f"{host}:{port}")
+            async with asyncio.timeout(20), Jobs(there, "the-token", ask_s) as jobs:
                 return await act(jobs)
         finally:
             await asyncio.wait_for(runner.cleanup(), 5)
@@ -86,11 +86,11 @@ async def hang_up(request: web.Request) -> web.StreamResponse:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"), [(silence, "did not answer within 0.5 s"), (hang_up, r"does not answer \(\w+\)")]
+    ("answer", "words"), [(silence, "did not answer within 0.1 s"), (hang_up, r"does not answer \(\w+\)")]
 )
 def test_a_dashboard_that_is_silent_or_gone_ends_the_wait(answer: Any, words: str) -> None:
     with pytest.raises(ClusterLostError, match=f"the cluster of job 42 is lost: Ray's dashboard at .* {words}"):
-        served(answer, lambda jobs: jobs.list())
+        served(answer, lambda jobs: jobs.list(), ask_s=0.1)
 
 
 def test_output_ends_when_the_connection_does() -> None:
@@ -105,4 +105,4 @@ def test_output_ends_when_the_connection_does() -> None:
         return socket
 
     assert served(two_lines, read) == ["one\n", "two\n"]
-    assert served(silence, read) == served(hang_up, read) == []
+    assert served(silence, read, ask_s=0.1) == served(hang_up, read) == []

@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,8 @@ HOME = {"ray": "_ray", "jax": "_jax", "jaxlib": "_jax"}
 READ_THE_ENVIRONMENT = DOORS | {"_cli"}
 TELLS_THE_TIME = {"_io/clock.py", "_io/guard.py"}  # the guard stands alone, and only sleeps
 NEVER = re.compile(r"\bray stop\b|\bpkill\b|\bkillall\b|/tmp/ray\b|address=[\"']auto[\"']")  # in eray
+ENVIRONMENT = {"environ", "environb", "getenv"}
+CALENDAR, CALENDARS = {"now", "utcnow", "today"}, re.compile(r"\bdate(time)?$")
 HEAVY = {"ray", "jax", "numpy", "pydantic", "asyncio"}
 
 
@@ -63,10 +65,10 @@ def room_of(module: Path) -> str:
     return module.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports_of(tree: ast.AST, module: Path) -> Iterator[tuple[str, int]]:
+def imports_of(nodes: Iterable[ast.AST], module: Path) -> Iterator[tuple[str, int]]:
     """Yield each imported module's full name and line; imports inside functions and by a literal name count too."""
     package = ("eray", *module.relative_to(PACKAGE).parts[:-1])
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -81,8 +83,8 @@ def imports_of(tree: ast.AST, module: Path) -> Iterator[tuple[str, int]]:
 
 def faults(source: str, module: Path) -> list[str]:
     """Return what a module's imports and its use of the environment do against the rules."""
-    tree, room, found = ast.parse(source), room_of(module), []
-    for name, line in imports_of(tree, module):
+    nodes, room, found = list(ast.walk(ast.parse(source))), room_of(module), []
+    for name, line in imports_of(nodes, module):
         top, _, rest = name.partition(".")
         target = rest.split(".")[0]
         if top == "eray":
@@ -96,22 +98,22 @@ def faults(source: str, module: Path) -> list[str]:
         elif room in PURE and top in IMPURE:
             found.append(f"line {line}: {room} is pure and imports {top}")
     if room not in READ_THE_ENVIRONMENT:
-        found += [f"line {line}: {room} reads the environment" for line in reads_of_the_environment(tree)]
-    return found + [f"line {line}: time is told in eray._io.clock only" for line in reads_of_a_calendar(tree)]
+        found += [f"line {line}: {room} reads the environment" for line in reads_of_the_environment(nodes)]
+    return found + [f"line {line}: time is told in eray._io.clock only" for line in reads_of_a_calendar(nodes)]
 
 
-def reads_of_a_calendar(tree: ast.AST) -> Iterator[int]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and re.search(r"\bdate(time)?\.(now|utcnow|today)$", ast.unparse(node)):
+def reads_of_a_calendar(nodes: Iterable[ast.AST]) -> Iterator[int]:
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr in CALENDAR and CALENDARS.search(ast.unparse(node.value)):
             yield node.lineno
 
 
-def reads_of_the_environment(tree: ast.AST) -> Iterator[int]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.environb", "os.getenv"):
+def reads_of_the_environment(nodes: Iterable[ast.AST]) -> Iterator[int]:
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr in ENVIRONMENT and ast.unparse(node.value) == "os":
             yield node.lineno
         elif isinstance(node, ast.ImportFrom) and node.module == "os":
-            yield from (node.lineno for alias in node.names if alias.name in ("environ", "environb", "getenv"))
+            yield from (node.lineno for alias in node.names if alias.name in ENVIRONMENT)
 
 
 def relative(module: Path) -> str:
