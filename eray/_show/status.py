@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from eray._core.access import PURPOSES
 from eray._core.phase import Phase
 from eray._core.picture import Picture
 from eray._show.lines import Line, labelled, plain, styled
@@ -18,7 +19,6 @@ from eray._show.words import hosts, one_line, the_first
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
 PHASES = {"starting": "yellow", "up": "green"}
 PATIENCE_S = 10.0
 """How long something is awaited before there is a hint what to do about it."""
