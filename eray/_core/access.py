@@ -160,7 +160,8 @@ def not_a_job(name: str, here: Sequence[Life], now: float) -> UsageError:
 
 
 def _running(here: Sequence[Life], now: float) -> str:
-    return f"on this machine runs {_listed(here, now)}" if here else "no cluster of yours runs on this machine"
+    verb = "runs" if len(here) == 1 else "run"
+    return f"on this machine {verb} {_listed(here, now)}" if here else "no cluster of yours runs on this machine"
 
 
 def _listed(lives: Sequence[Life], now: float) -> str:
