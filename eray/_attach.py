@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from eray._identity import read_site
 from eray._own_cluster import attach_own
+from eray._settings import Settings
 from eray.errors import ClusterLostError
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ def attach() -> Cluster:
 
     That is the Ray of this process or of RAY_ADDRESS where there is one, else the cluster of the ``eray run`` that
     started this process, when it is ready, else that of the Slurm job around it, else the only one of `eray up` on this
-    machine.
+    machine. Of `eray run` and `eray up` all nodes are in the topology then; where their Ray still comes up, they are
+    awaited for ERAY_CLUSTER_TIMEOUT_S at most.
 
     Raises:
+        NodesMissingError: nodes did not come up in time.
         RayAttachError: there is no cluster, or it cannot be reached.
         ClusterLostError: it has no coordinator.
         UsageError: several clusters run on this machine.
@@ -47,6 +50,8 @@ def attach() -> Cluster:
     from eray._ray import attach as ray_attach
     from eray._ray import foreign
     from eray._ray.asking import find_coordinator
+    from eray._ray.cluster_client import ClusterClient
+    from eray._ray.notices import say
 
     environ: MutableMapping[str, str] = os.environ
     if ray_attach.current_address() is not None or environ.get("RAY_ADDRESS"):
@@ -56,6 +61,8 @@ def attach() -> Cluster:
     handle = find_coordinator()
     if handle is None:
         raise ClusterLostError(socket.gethostname(), "the cluster has no coordinator", "see the log of eray there")
+    timeout_s = Settings.from_environ(environ).cluster_timeout_s
+    ClusterClient(handle).await_nodes(timeout_s=timeout_s, progress=say)
     return Cluster(address, handle)
 
 
@@ -63,6 +70,6 @@ def coordinator() -> Any:
     """Return the handle of the coordinator, attaching to the cluster where this process is not.
 
     Raises:
-        RayAttachError, ClusterLostError: as in ``attach``.
+        RayAttachError, ClusterLostError, NodesMissingError: as in ``attach``.
     """
     return attach().coordinator

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from eray._bringup import Site
 from eray._core import naming
-from eray._core.access import BY_OPTION, Access, Life, derive_token, the_only_one
-from eray._core.nodespec import NODE_FILE
-from eray._io import files, net, process
+from eray._core.access import BY_OPTION, Access, Door, Life, derive_token, no_such_cluster, the_only_one
+from eray._core.nodespec import BEACON_FILE, NODE_FILE
+from eray._io import clock, files, net, process
 from eray._io.patience import answers
 from eray._io.secret import SECRET_NAME, read_secret
 from eray.errors import ClusterLostError, DirectoryError, RayAttachError, SecretError, UsageError
@@ -36,7 +36,8 @@ def find(site: Site, wanted: str | None) -> Access:
     """
     job, here = site.slurm.job, living(site)
     if wanted is None and job is None:
-        found = the_only_one([access for access in here if access.job is None and access.dashboard], BY_OPTION)
+        takes_jobs = [access for access in here if access.job is None and access.dashboard]
+        found = the_only_one(takes_jobs, BY_OPTION, clock.unix())
         if found is None:
             raise RayAttachError(
                 socket.gethostname(),
@@ -59,16 +60,22 @@ def living(site: Site) -> list[Access]:
     Raises:
         DirectoryError: the directory of this user's clusters is not safe.
     """
-    return [access for about in written_by_the_living(site, NODE_FILE) if (access := Access.from_json(about))]
+    written = _written_by_the_living(site.settings.tmpdir, NODE_FILE)
+    return [access for about in written if (access := Access.from_json(about))]
 
 
-def written_by_the_living(site: Site, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the files of this name of this user's living supervisors on this machine.
+def living_doors(tmpdir: str) -> list[Door]:
+    """Return where those listen, also before their Ray is up.
 
     Raises:
         DirectoryError: the directory of this user's clusters is not safe.
     """
-    parent = naming.user_directory(site.settings.tmpdir, os.getuid())
+    return [door for about in _written_by_the_living(tmpdir, BEACON_FILE) if (door := Door.from_json(about))]
+
+
+def _written_by_the_living(tmpdir: str, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the files of this name of this user's living supervisors on this machine."""
+    parent = naming.user_directory(tmpdir, os.getuid())
     if not os.path.lexists(parent):
         return
     files.check_private(parent)
@@ -159,12 +166,8 @@ def _published(site: Site, name: str, restart: int | None, here: Sequence[Access
             f"{path} is of an earlier life of job {name} (restart {access.restart}, this is {restart})",
             "start its cluster by `eray up` in the job",
         )
-    others = f"; on this machine runs {', '.join(access.key for access in here)}" if here else ""
-    raise RayAttachError(
-        socket.gethostname(),
-        f"no cluster of job {name} on this machine or in {jobs}{others}",
-        "start one by `eray up` in the job; where its nodes do not share this home, run this on one of them",
-    )
+    about = {"node": socket.gethostname(), "where": jobs, "remedy": "start one by `eray up` in the job"}
+    raise no_such_cluster(name, here, clock.unix(), **about)
 
 
 def _read(jobs: str, name: str) -> dict[str, Access]:

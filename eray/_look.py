@@ -2,16 +2,16 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from eray._bringup import Site
-from eray._clusters import read_jobs, token_of, written_by_the_living
+from eray._clusters import living_doors, read_jobs, token_of
 from eray._core import naming
-from eray._core.access import Door
-from eray._core.nodespec import BEACON_FILE, LOOK
+from eray._core.access import BY_OPTION, Door, no_such_cluster, the_only_one
+from eray._core.nodespec import LOOK
 from eray._core.picture import NodeView, Picture
 from eray._io import beacon, clock, files
 from eray._io.channel import Channel
@@ -73,10 +73,10 @@ class Window:
     def _find(self) -> Picture:
         job = self._site.slurm.job
         name = self._wanted or (job.id if job is not None else None)
-        doors = [door for door in self._living() if _fits(door.key, name)]
-        if name is None and len({door.key for door in doors}) > 1:
-            keys = ", ".join(sorted(door.key for door in doors))
-            raise UsageError(f"several clusters run on this machine: {keys}; choose one with `--job`")
+        here = living_doors(self._site.settings.tmpdir)
+        doors = [door for door in here if _fits(door.key, name)]
+        if name is None:
+            the_only_one(doors, BY_OPTION, clock.unix())
         kept: list[Mapping[str, Any]] = []
         silent: DirectoryError | None = None
         try:
@@ -98,11 +98,7 @@ class Window:
         address = self._site.environ.get("RAY_ADDRESS")
         if problem is None and self._wanted is None and address:
             return foreign_picture(self._site.node, address)
-        raise problem or silent or self._none(name)
-
-    def _living(self) -> Iterator[Door]:
-        """Return the clusters of this user's that have a living supervisor on this machine."""
-        return (door for about in written_by_the_living(self._site, BEACON_FILE) if (door := Door.from_json(about)))
+        raise problem or silent or self._none(name, here)
 
     def _kept(self, name: str | None) -> tuple[list[Door], list[Mapping[str, Any]]]:
         """Return the doors and the last pictures that the home has of a job, or of this machine's last cluster."""
@@ -118,7 +114,7 @@ class Window:
         token = token_of(self._site, door)
         if token is None:
             token = naming.cluster_token(b"", door.cluster, door.key, door.restart)
-        hosts = door.hosts if door.job is not None else ("127.0.0.1",)
+        hosts = door.hosts if door.job is not None else (naming.LOOPBACK,)
         return await beacon.dial(
             hosts,
             door.ports,
@@ -133,20 +129,15 @@ class Window:
     def _ask(self) -> Picture:
         return self._runner.run(_asked(self._channel))
 
-    def _none(self, name: str | None) -> RayAttachError:
-        here = ", ".join(door.key for door in self._living())
-        others = f"; on this machine runs {here}" if here else ""
+    def _none(self, name: str | None, here: Sequence[Door]) -> ErayError:
         if name is None:
             found = "no cluster of yours runs on this machine, and none has ended on it"
             return RayAttachError(
                 self._site.node, found, "start one by `eray run` or `eray up`, or name a job: `--job`"
             )
-        return RayAttachError(
-            self._site.node,
-            f"no cluster of job {name} on this machine, and nothing of it in {self._site.settings.state_dir}{others}",
-            "it comes with the first `eray run`, `eray up` or `eray.connect()` in the job; where its nodes have a home "
-            "of their own, run this on the first of them",
-        )
+        remedy = "a job gets a cluster by its first `eray run`, `eray up` or `eray.connect()`"
+        about = {"node": self._site.node, "where": self._site.settings.state_dir, "remedy": remedy}
+        return no_such_cluster(name, here, clock.unix(), **about)
 
 
 async def _asked(channel: Channel | None) -> Picture:

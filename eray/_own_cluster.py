@@ -70,7 +70,8 @@ def _node_file(site: Site) -> dict[str, Any]:
 def find_node_file(site: Site) -> dict[str, Any] | None:
     """Return what this node's supervisor says of how Ray is reached: the step's, the job's, or `eray up` here."""
     if site.slurm.job is None:
-        alone = the_only_one([access for access in living(site) if access.job is None and access.stays], BY_EXPORTS)
+        staying = [access for access in living(site) if access.job is None and access.stays]
+        alone = the_only_one(staying, BY_EXPORTS, clock.unix())
         return None if alone is None else asdict(alone)
     for directory in _directories(site):
         about = files.read_json(os.path.join(directory, NODE_FILE))

@@ -3,12 +3,14 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from eray._clusters import living_doors
 from eray._core import naming
-from eray._io import files, logs
+from eray._core.access import BY_OPTION, Door, not_a_job, the_only_one
+from eray._io import clock, files, logs
 from eray._io.logs import LogFile
 from eray._io.patience import answers
 from eray._settings import Settings
@@ -31,15 +33,20 @@ class Place:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--job", metavar="ID", help="the job (default: this one, else the last)")
+    parser.add_argument(
+        "--job", metavar="ID", help="the job (default: this one, else the one that runs here, else the last)"
+    )
     parser.add_argument("--tail", type=int, metavar="N", help="print the end of the log that explains a failure")
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """List the logs of a job, newest first; or print the end of one.
 
+    Without a job in the arguments or around, it is the cluster that runs here, else the one with the newest log.
+
     Raises:
-        UsageError: there is no log of it, here or in the job directory; or the arguments make no sense.
+        UsageError: there is no log of it, here or in the job directory; several run here; or an argument makes no
+            sense.
         DirectoryError: the home does not answer, and there is no log of it here.
     """
     if args.tail is not None and args.tail < 1:
@@ -47,7 +54,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     settings, job = Settings.from_environ(environ), read_job(environ, in_step=False)
     state_dir = os.path.abspath(os.path.expanduser(settings.state_dir))
     homes = os.path.join(state_dir, "jobs"), naming.user_directory(settings.tmpdir, os.getuid())
-    wanted = args.job or (job.id if job else None)
+    wanted, chosen = _wanted(args.job or (job.id if job else None), living_doors(settings.tmpdir))
     looks = {homes[0]: lambda: list(_kept(homes[0])), homes[1]: lambda: list(_live(homes[1]))}
     answered = answers(looks, PATIENCE_S)
     places = [place for found in answered.values() for place in found if wanted in (None, place.job)]
@@ -63,9 +70,32 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             "cluster ends (of a cluster of one machine only when Ray or eray failed, not when a program did)"
         )
     places.sort(key=lambda place: place.logs[0].modified, reverse=True)
+    if chosen is not None:
+        print(f"eray: the logs of {chosen.summary(clock.unix())}; `--job` chooses another", file=sys.stderr)
+    elif wanted is None:
+        what = f"the newest logs are of job {places[0].job}"
+        print(f"eray: no cluster of yours runs on this machine; {what}; `--job` chooses another", file=sys.stderr)
     lines = _listing(place for place in places if place.job == places[0].job)
     print("\n".join(lines if args.tail is None else _end(places[0], args.tail)))
     return 0
+
+
+def _wanted(name: str | None, here: Sequence[Door]) -> tuple[str | None, Door | None]:
+    """Return the job that is meant, None for the last one, and its cluster where that is the only one to live here.
+
+    Raises:
+        UsageError: several live, or the name is no job's.
+    """
+    if name is not None:
+        job = naming.job_of_directory(name)
+        if job is None:
+            raise not_a_job(name, here, clock.unix())
+        return job, None
+    jobs = {
+        naming.job_of_directory(door.key): door for door in reversed(here)
+    }  # a job's steps have their logs beside its own
+    alone = the_only_one(list(jobs.values()), BY_OPTION, clock.unix())
+    return (None, None) if alone is None else (naming.job_of_directory(alone.key), alone)
 
 
 def _kept(kept: str) -> Iterable[Place]:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import socket
 import sys
 from collections.abc import Mapping
 
@@ -29,7 +30,8 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     Raises:
         UsageError: a file of ``--environ`` cannot be read.
     """
-    plan = make_plan([read_environ_file(path) for path in args.environ] or [environ])
+    captured = [read_environ_file(path) for path in args.environ]
+    plan = make_plan(captured) if captured else make_plan([environ], host=socket.gethostname())
     print(json.dumps(plan.to_json(), indent=2) if args.json else _as_text(plan))
     for notice in plan.notices:
         print(f"eray: note: {notice}", file=sys.stderr)

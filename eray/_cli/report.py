@@ -2,10 +2,10 @@
 
 import argparse
 from collections.abc import Mapping
-from datetime import datetime
 from importlib import resources
 
 from eray._cli.shown import add_source_arguments, shown_picture, write_shown
+from eray._io import clock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +26,5 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     picture = shown_picture(args, environ)
     package = resources.files("eray._show")
     files = {name: package.joinpath(name).read_text("utf-8") for name in FILES}
-    zone = datetime.fromtimestamp(0).astimezone().tzinfo
-    write_shown(args.output, render(picture, files, zone) if zone else render(picture, files))
+    write_shown(args.output, render(picture, files, clock.zone()))
     return 0

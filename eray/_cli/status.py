@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from functools import partial
 from typing import Any
 
@@ -61,8 +61,7 @@ def watch(look: Callable[[], Picture], show: Show, pause: Callable[[], None]) ->
 @contextmanager
 def screen(environ: Mapping[str, str], as_json: bool, *, live: bool) -> Iterator[Show]:
     """Yield what shows a picture: in colours and in place on a terminal, elsewhere as text where something changed."""
-    zone = datetime.fromtimestamp(0).astimezone().tzinfo
-    assert zone is not None
+    zone = clock.zone()
     if as_json:
         yield _when_changed(lambda picture: json.dumps(picture.to_json() | {"waits": waits_of(picture).to_json()}))
     elif not is_rich(environ, is_terminal=sys.stdout.isatty()):

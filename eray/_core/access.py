@@ -1,27 +1,37 @@
 """How one cluster is reached: what its nodes write down, and how its token follows from a secret."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Self, get_origin
+from typing import Any, Self, TypeVar, get_origin
 
 from eray._core import naming
-from eray.errors import UsageError
+from eray._core.timing import elapsed
+from eray.errors import ErayError, RayAttachError, UsageError
+
+PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
+"""What starts a cluster, as people call it."""
+PROGRAM_LENGTH = 60
 
 
 @dataclass(frozen=True, kw_only=True)
 class Life:
     """One life of one cluster. ``key`` names it, ``job`` is its Slurm job, None on a machine of its own.
 
-    ``node`` is its head, and ``at_head`` says that this machine is. ``token_path`` leads to the token on the cluster's
-    own nodes; elsewhere it is derived, and ``fingerprint`` tells from which secret.
+    ``purpose`` is what started it (``PURPOSES``) and ``program`` what it runs, where eray starts that; ``began_at`` is
+    the unix time. ``node`` is its head, and ``at_head`` says that this machine is. ``token_path`` leads to the token on
+    the cluster's own nodes; elsewhere it is derived, and ``fingerprint`` tells from which secret.
     """
 
     key: str
     job: str | None
     cluster: str
     restart: int
+    purpose: str
     node: str
     auth: str
+    program: tuple[str, ...] = ()
+    began_at: float | None = None
     fingerprint: str = ""
     token_path: str | None = None
     at_head: bool = False
@@ -42,19 +52,31 @@ class Life:
         """Name the cluster for people."""
         return f"the cluster of job {self.key}" if self.job is not None else f"the cluster {self.key}"
 
+    def summary(self, now: float) -> str:
+        """Say which one it is among others: ``local-1a2b3c4d (`eray run -- python train.py`, for 3 min)``."""
+        program = "".join(letter if letter.isprintable() else " " for letter in shlex.join(self.program))
+        if len(program) > PROGRAM_LENGTH:
+            program = f"{program[: PROGRAM_LENGTH - 1]}…"
+        command = PURPOSES.get(self.purpose, self.purpose) + (f" -- {program}" if program else "")
+        age = "" if self.began_at is None else f", for {elapsed(now - self.began_at)}"
+        return f"{self.key} (`{command}`{age})"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Access(Life):
     """How its Ray is reached.
 
     ``dashboard`` (host and port) takes Ray Jobs; None where it does not run. ``session`` is Ray's name of this life.
-    ``stays`` says that it is one of `eray up`, not a program's own.
     """
 
     gcs_address: str
     dashboard: str | None
     session: str | None = None
-    stays: bool = True
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is one of `eray up`, not a program's own."""
+        return self.purpose == "up"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,19 +111,58 @@ def derive_token(access: Life, given: str | None, kept: bytes | None) -> str | N
 BY_OPTION = "choose one with `--job {}`"
 BY_EXPORTS = 'choose one with `eval "$(eray env --job {})"`, which sets RAY_ADDRESS, or end the others'
 """How one of several clusters is chosen: for a command that has the option, and for a program."""
+JOB_IDS = (
+    "give a Slurm job's number such as 4711 (an array's element has its own: `squeue -o %A`), or the name of a cluster "
+    "of one machine alone, such as local-1a2b3c4d"
+)
 
 
-def the_only_one(found: Sequence[Access], choose: str) -> Access | None:
+L = TypeVar("L", bound=Life)
+
+
+def the_only_one(found: Sequence[L], choose: str, now: float) -> L | None:
     """Return the one cluster that was found, None where none was.
 
     Args:
         found: the clusters of this machine.
         choose: what the caller's user can do about several (``BY_OPTION``, ``BY_EXPORTS``), ``{}`` being one of them.
+        now: the unix time.
 
     Raises:
-        UsageError: there are several; the message names them, and how one is chosen.
+        UsageError: there are several; the message says what each is, and how one is chosen.
     """
     if len(found) > 1:
-        names = sorted(access.key for access in found)
-        raise UsageError(f"several clusters run on this machine: {', '.join(names)}; {choose.format(names[0])}")
+        first = min(life.key for life in found)
+        raise UsageError(f"several clusters run on this machine: {_listed(found, now)}; {choose.format(first)}")
     return found[0] if found else None
+
+
+def no_such_cluster(name: str, here: Sequence[Life], now: float, *, node: str, where: str, remedy: str) -> ErayError:
+    """Return the error that there is no cluster of the job ``name``, with those that run ``here``.
+
+    Args:
+        name: what was given, or the job around.
+        here: the clusters of this machine.
+        now: the unix time.
+        node: this machine.
+        where: the directory in which it was looked for too.
+        remedy: how such a job gets a cluster.
+    """
+    if naming.job_of_directory(name) is None:
+        return not_a_job(name, here, now)
+    found = f"no cluster of job {name} on this machine or in {where}; {_running(here, now)}"
+    return RayAttachError(node, found, f"{remedy}; where its nodes do not share this home, run this on one of them")
+
+
+def not_a_job(name: str, here: Sequence[Life], now: float) -> UsageError:
+    """Return the error that ``name`` cannot be a job's id, with the clusters that run ``here``."""
+    return UsageError(f"--job {name}: is no job's id; {JOB_IDS}; {_running(here, now)}")
+
+
+def _running(here: Sequence[Life], now: float) -> str:
+    verb = "runs" if len(here) == 1 else "run"
+    return f"on this machine {verb} {_listed(here, now)}" if here else "no cluster of yours runs on this machine"
+
+
+def _listed(lives: Sequence[Life], now: float) -> str:
+    return ", ".join(life.summary(now) for life in sorted(lives, key=lambda life: life.key))

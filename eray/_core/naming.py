@@ -9,6 +9,7 @@ from eray.errors import DirectoryError
 NAMESPACE = "eray"
 COORDINATOR_NAME = "eray-coordinator"
 PORT_COUNT = 8
+LOOPBACK = "127.0.0.1"
 LOCAL = "local"  # instead of a job, for clusters of one machine alone
 MAX_RAY_TEMP_BYTES = 36  # Ray's sockets below it must fit AF_UNIX's 107 bytes; measured with Ray 2.60
 

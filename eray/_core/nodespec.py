@@ -105,6 +105,13 @@ class NodeSpec:
         return {"token": self.token, "fingerprint": self.fingerprint, "key": self.key}
 
     @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this life of the cluster from others, for ``access.Life`` to read. Without the token."""
+        names = ("key", "job", "cluster", "restart", "purpose", "auth", "fingerprint")
+        program = () if self.world is None else self.world.argv
+        return {name: getattr(self, name) for name in names} | {"node": self.nodes[0], "program": program}
+
+    @property
     def socket_path(self) -> str:
         """Where this node's supervisor listens for the processes of its node."""
         return f"{self.run_dir}/{SOCKET_NAME}"

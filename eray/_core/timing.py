@@ -1,6 +1,8 @@
-"""Deadlines and pauses as values. They are told the time and never sleep."""
+"""Deadlines, pauses and lengths of time as values. They are told the time and never sleep."""
 
 from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
 from typing import Self
 
 
@@ -60,3 +62,22 @@ def poll_s(process_index: int, waited_s: float) -> float:
     if process_index >= SPEAKERS:
         return LONG_POLL_S
     return FIRST_POLL_S if waited_s < FIRST_POLL_S else POLL_S
+
+
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def elapsed(seconds: float) -> str:
+    """Return whole seconds in two units at most: ``3 s``, ``2 min 10 s``, ``1 h 5 min``.
+
+    >>> elapsed(130), elapsed(3900), elapsed(60)
+    ('2 min 10 s', '1 h 5 min', '1 min')
+    """
+    if not isfinite(seconds):
+        return "an unknown time"
+    rest = int(max(seconds, 0.0))
+    for (size, unit), (below, smaller) in pairwise(UNITS):
+        if rest >= size:
+            more = rest % size // below
+            return f"{rest // size} {unit}" + (f" {more} {smaller}" if more else "")
+    return f"{rest} s"

@@ -1,6 +1,7 @@
 """Tell the time. Nothing else in eray reads a clock, so that a test can move it."""
 
 import time
+from datetime import UTC, datetime, tzinfo
 
 
 def monotonic() -> float:
@@ -11,6 +12,11 @@ def monotonic() -> float:
 def unix() -> float:
     """Return seconds since 1970. For what people read and what outlives a process; it may jump."""
     return time.time()
+
+
+def zone() -> tzinfo:
+    """Return this machine's time zone, as it is now."""
+    return datetime.fromtimestamp(unix()).astimezone().tzinfo or UTC
 
 
 def sleep(seconds: float) -> None:

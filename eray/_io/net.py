@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
+from eray._core.naming import LOOPBACK
 from eray._io.interfaces import InterfaceAddress, local_addresses
 from eray.errors import AddressError, SettingError
 
@@ -40,7 +41,7 @@ def node_address(
         if not ip_address(address).is_loopback and here(address):
             return address
     if not multi_node:
-        return "127.0.0.1"
+        return LOOPBACK
     raise _no_address(name, found)
 
 

@@ -4,7 +4,7 @@ What the coordinator refuses, and the failure of a world, are raised as errors o
 ClusterLostError.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from eray._core.timing import Deadline, poll_s
 from eray._io import clock
 from eray._ray.asking import Answer
 from eray._ray.asking import find_coordinator as find_coordinator
-from eray._ray.cluster_client import ANSWER_S, ClusterClient
+from eray._ray.cluster_client import ANSWER_S, ClusterClient, Progress
 from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError, error_of
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 FOLLOW_S, FOLLOW_ANSWER_S = 30.0, 60.0
 """A follower is in no hurry: that its answer is late is no reason to end a process."""
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,18 @@ What the coordinator refuses is raised as an error of eray; every call may also 
 ``topology`` loads pydantic.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eray._core.timing import POLL_S
+from eray._core.timing import POLL_S, Deadline
+from eray._io import clock
 from eray._ray.asking import Answer, Call, ask, ray_call
+from eray.errors import NodesMissingError
 
 if TYPE_CHECKING:
     from eray._core.topology import Node, Topology
 
+Progress = Callable[[str], None]
 ANSWER_S = 10.0
 """How late an answer may be, beyond what the call blocks."""
 
@@ -83,6 +86,32 @@ class ClusterClient:
     def watch(self, version: int, *, wait_s: float = POLL_S) -> Answer:
         """Return a summary of all worlds when it is no longer that of ``version``, or after ``wait_s`` (30 at most)."""
         return self._ask("watch", (version,), wait_s + ANSWER_S, wait_s)
+
+    def await_nodes(self, *, timeout_s: float, progress: Progress | None = None) -> None:
+        """Return when the Ray of every node of `eray run` or `eray up` is up, or was before the node was lost.
+
+        Elsewhere it returns at once: a step's nodes come with their tasks, if they do, and a Ray that eray did not
+        start has no number of nodes to wait for.
+
+        Raises:
+            NodesMissingError: some are not up in time; it names them by their rank.
+        """
+        deadline, version = Deadline.after(timeout_s, now=clock.monotonic()), -1
+        while True:
+            wait_s = min(POLL_S, deadline.remaining_s(clock.monotonic()))
+            version = int(
+                self.watch(version, wait_s=wait_s)["version"]
+            )  # at once the first time, so no change is missed
+            found = self._ask("topology", (), ANSWER_S)
+            job, there = found["job"] or {}, {node["node_rank"] for node in found["nodes"]}
+            expected = int(job["node_count"]) if job.get("purpose") in ("run", "up") else 0
+            missing = ", ".join(str(rank) for rank in range(expected) if rank not in there)
+            if not missing:
+                return
+            if deadline.is_over(clock.monotonic()):
+                raise NodesMissingError(f"nodes by rank {missing}", expected, timeout_s, "bring Ray up")
+            if progress is not None:
+                progress(f"waiting for Ray on the nodes of rank {missing}")
 
     def warn(self, reason: str, *, timeout_s: float = 30.0) -> None:
         """Tell that the job is about to end."""

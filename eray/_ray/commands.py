@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from eray._core.command import Command
+from eray._core.naming import LOOPBACK
 from eray._core.nodespec import NodeSpec
 
 START_HOOK = "eray._ray.start_hook"
@@ -38,7 +39,7 @@ def start_command(
     argv = [sys.executable, "-P", "-m", "eray._ray.ray_start", "start", "--block", "--log-color=false"]
     argv += ["--disable-usage-stats"]
     if gcs_address is None:
-        argv += ["--head", "--port=0", f"--dashboard-host={address if spec.auth == 'token' else '127.0.0.1'}"]
+        argv += ["--head", "--port=0", f"--dashboard-host={address if spec.auth == 'token' else LOOPBACK}"]
         argv += ["--dashboard-port=0", f"--include-dashboard={str(spec.dashboard).lower()}", "--no-monitor"]
     else:
         argv += [f"--address={gcs_address}"]

@@ -35,7 +35,7 @@ class HeadDriver:
         """``attached`` is called when Ray was initialised in this process."""
         self._spec, self._environ, self._attached = spec, environ, attached
         self._client: Any = None
-        self._dashboard_url = ""
+        self._gcs_address = self._dashboard_url = ""
         self._nodes: dict[str, dict[str, Any]] = {}
         self._adopting = threading.Lock()
         self.shared = shared_cluster(spec)
@@ -61,6 +61,7 @@ class HeadDriver:
         from eray._ray.creation import create_coordinator
 
         self.load()
+        self._gcs_address = gcs_address  # what Ray itself calls it may be another address of this machine
         self._dashboard_url = attach.attach(gcs_address, node=self._spec.node, log_to_driver=False, up_to_date=True)
         self._attached()
         spec = self._spec
@@ -114,10 +115,8 @@ class HeadDriver:
 
     def exports(self) -> str:
         """Return what a shell needs to reach this cluster with Ray's own commands."""
-        import ray
-
-        gcs_address, spec = ray.get_runtime_context().gcs_address, self._spec
-        return "\n".join(export_lines(gcs_address, self.dashboard, spec.auth, spec.token_path))
+        spec = self._spec
+        return "\n".join(export_lines(self._gcs_address, self.dashboard, spec.auth, spec.token_path))
 
     def add_node(self, node: Mapping[str, Any]) -> None:
         """Tell the coordinator of a node whose Ray is up."""
@@ -197,16 +196,9 @@ class HeadDriver:
             self._keep_address(context.gcs_address)
         if spec.job is None:
             return
-        about = {
-            "job": spec.job,
-            "key": spec.key,
-            "restart": spec.restart,
-            "cluster": spec.cluster,
-            "node": spec.node,
-            "gcs_address": context.gcs_address,
+        about = spec.identity | {
+            "gcs_address": self._gcs_address,
             "dashboard": self.dashboard,
-            "auth": spec.auth,
-            "fingerprint": spec.fingerprint,
             "session": context.get_session_name(),
             "versions": {"ray": ray.__version__, "python": platform.python_version()},
             "nodes": list(nodes),
@@ -242,4 +234,4 @@ def shared_cluster(spec: NodeSpec) -> dict[str, Any] | None:
 
 def _job_fields(spec: NodeSpec) -> dict[str, Any]:
     names = {"id": spec.job, "key": spec.key, "restart": spec.restart, "cluster": spec.cluster, "head": spec.node}
-    return {**names, "node_count": len(spec.nodes)}
+    return {**names, "purpose": spec.purpose, "node_count": len(spec.nodes)}

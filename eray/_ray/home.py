@@ -16,6 +16,7 @@ from eray._core.finding import Status
 from eray._core.nodespec import BEACON_FILE, NODE_FILE, NodeSpec
 from eray._io import clock, files, limits, process
 from eray._io.lock import LOCK_NAME, SPAWN_LOCK, NodeLock
+from eray._io.uptime import own_age_s
 from eray._ray.notices import say
 from eray.errors import DirectoryError, LimitError
 
@@ -117,23 +118,20 @@ def _locked(spec: NodeSpec) -> NodeLock:
 
 def announce(spec: NodeSpec, access: Mapping[str, Any]) -> None:
     """Write how this node's cluster is reached, for what starts on this node later. The cluster can do without."""
-    _write_down(spec, NODE_FILE, {"auth": spec.auth, "stays": spec.purpose == "up", **access})
+    _write_down(spec, NODE_FILE, access)
 
 
 def announce_beacon(spec: NodeSpec) -> None:
     """Write where the head's beacon listens, for those who look from this node, before there is anything to reach."""
-    door = {"hosts": spec.head_hosts, "ports": spec.ports, "fingerprint": spec.fingerprint}
-    _write_down(spec, BEACON_FILE, {"auth": spec.auth, "token_path": spec.token_path, **door})
+    _write_down(spec, BEACON_FILE, {"token_path": spec.token_path, "hosts": spec.head_hosts, "ports": spec.ports})
 
 
 def _write_down(spec: NodeSpec, name: str, about: Mapping[str, Any]) -> None:
     pid = os.getpid()
-    identity = {"job": spec.job, "key": spec.key, "cluster": spec.cluster, "restart": spec.restart}
-    identity |= {"node": spec.nodes[0], "at_head": spec.node_rank == 0}
+    ours = {"pid": pid, "started": process.start_time(pid), "began_at": clock.unix() - own_age_s()}
+    here = {"at_head": spec.node_rank == 0}
     try:
-        files.write_private_json(
-            os.path.join(spec.run_dir, name), {**identity, "pid": pid, "started": process.start_time(pid), **about}
-        )
+        files.write_private_json(os.path.join(spec.run_dir, name), {**spec.identity, **here, **ours, **about})
     except DirectoryError as exc:
         say(f"commands on node {spec.node} will not find this cluster: {exc}")
 

@@ -26,18 +26,7 @@ def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
 
 def publish_beacon(spec: NodeSpec) -> None:
     """Write where those who look from elsewhere find the head, before its Ray is up; the end leaves a picture there."""
-    about = {
-        "key": spec.key,
-        "job": spec.job,
-        "cluster": spec.cluster,
-        "restart": spec.restart,
-        "node": spec.node,
-        "auth": spec.auth,
-        "fingerprint": spec.fingerprint,
-        "hosts": spec.head_hosts,
-        "ports": spec.ports,
-    }
-    _write(spec, "beacon", about)
+    _write(spec, "beacon", spec.identity | {"hosts": spec.head_hosts, "ports": spec.ports})
 
 
 def keep_picture(spec: NodeSpec, picture: Mapping[str, Any]) -> None:

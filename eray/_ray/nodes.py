@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Container, Coroutine
 from typing import Any
 
+from eray._core.naming import LOOPBACK
 from eray._core.nodespec import LOOK, NodeSpec
 from eray._core.rollcall import NodeReport, RollCall
 from eray._io import beacon, clock
@@ -15,7 +16,6 @@ from eray.errors import BeaconError, ChannelClosed, ErayError, NodesMissingError
 logger = logging.getLogger(__name__)
 
 Task = Coroutine[Any, Any, None]
-LOOPBACK = "127.0.0.1"
 
 
 class Nodes:

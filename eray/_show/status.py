@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from eray._core.access import PURPOSES
 from eray._core.phase import Phase
 from eray._core.picture import Picture
 from eray._show.lines import Line, labelled, plain, styled
@@ -19,7 +20,6 @@ from eray._show.words import hosts, one_line, the_first
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
 PHASES = {"starting": "yellow", "up": "green"}
 SHORT = 40
 """Characters for the nodes in a hint; they stand above it too."""

@@ -3,16 +3,14 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
-from itertools import pairwise
 from math import isfinite
 
+from eray._core.timing import elapsed as elapsed
 from eray._slurm.hostlist import fold_hostlist
 from eray.errors import SlurmFormatError
 
 UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, those that change the direction of text, and halves of surrogate pairs."""
-
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def clean(text: str) -> str:
@@ -31,22 +29,6 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
     return elapsed(round(seconds))
-
-
-def elapsed(seconds: float) -> str:
-    """Return whole seconds in two units at most: ``3 s``, ``2 min 10 s``, ``1 h 5 min``.
-
-    >>> elapsed(130), elapsed(3900), elapsed(60)
-    ('2 min 10 s', '1 h 5 min', '1 min')
-    """
-    if not isfinite(seconds):
-        return "an unknown time"
-    rest = int(max(seconds, 0.0))
-    for (size, unit), (below, smaller) in pairwise(UNITS):
-        if rest >= size:
-            more = rest % size // below
-            return f"{rest // size} {unit}" + (f" {more} {smaller}" if more else "")
-    return f"{rest} s"
 
 
 def offset(at: float, began_at: float) -> str:

@@ -90,11 +90,13 @@ class Plan:
         }
 
 
-def make_plan(environs: Sequence[Mapping[str, str]], hardware_count: int | None = None) -> Plan:
+def make_plan(
+    environs: Sequence[Mapping[str, str]], hardware_count: int | None = None, host: str | None = None
+) -> Plan:
     """Plan for one environment, or for the environments of several tasks of one step.
 
-    ``hardware_count`` is that of this node, where the environment is of a process here: it may settle what an unset
-    visible list leaves open.
+    ``hardware_count`` and ``host`` are those of this node, where the environment is of a process here: the one may
+    settle what an unset visible list leaves open, the other is a node's name where Slurm gives none.
 
     Nothing is raised: what would stop ``connect()`` stands in the plan's problems.
     """
@@ -124,15 +126,16 @@ def make_plan(environs: Sequence[Mapping[str, str]], hardware_count: int | None 
             ports = candidate_ports(job.cluster, key, job.restart, settings.port_range)
     except ConfigurationError as error:
         problems[_problem(error)] = None
-    processes, device_problems = _plan_devices(_placed(readings), hardware_count)
+    nodes = base.nodes or ((host,) if host is not None and base.mode is Mode.NONE else ())
+    processes, device_problems = _plan_devices(_placed(readings, host), hardware_count)
     problems.update(dict.fromkeys(device_problems))
     return Plan(
         environment=base.mode,
         job=base.job,
         key=key,
         ports=ports,
-        nodes=base.nodes,
-        head=settings.head or (base.nodes[0] if base.nodes else None),
+        nodes=nodes,
+        head=settings.head or (nodes[0] if nodes else None),
         process_count=_process_count(base),
         processes=processes,
         problems=tuple(problems),
@@ -178,7 +181,7 @@ def _identity(reading: SlurmEnvironment) -> object:
 
 
 def _placed(
-    readings: Sequence[tuple[SlurmEnvironment, Settings]],
+    readings: Sequence[tuple[SlurmEnvironment, Settings]], host: str | None
 ) -> list[tuple[PlannedProcess, SlurmEnvironment, Settings]]:
     placed = []
     for reading, settings in readings:
@@ -186,7 +189,7 @@ def _placed(
         if task:
             place = (task.process_index, task.node, task.node_rank, task.local_index, task.local_count)
         elif reading.mode in (Mode.SINGLE, Mode.NONE):
-            place = (0, reading.node_name or "localhost", 0, 0, 1)
+            place = (0, reading.node_name or host or "localhost", 0, 0, 1)
         else:
             continue
         placed.append((PlannedProcess(*place, reading.visible, None, None), reading, settings))

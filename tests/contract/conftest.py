@@ -152,9 +152,11 @@ def make_actor(request, tmp_path_factory):
         request.getfixturevalue("local_ray")
     made = []
 
-    def make():
+    def make(job=None):
         path = tmp_path_factory.mktemp("run") / "coordinator.json"
-        actor = (RealActor if request.param == "actor" else FakeActor)(path, {"id": "42", "step": "0", "restart": 0})
+        actor = (RealActor if request.param == "actor" else FakeActor)(
+            path, job or {"id": "42", "step": "0", "restart": 0}
+        )
         actor.snapshot_path = path
         actor.client = CoordinatorClient(getattr(actor, "handle", None), call=checked(actor.call))
         made.append(actor)

@@ -149,6 +149,7 @@ def test_reader_that_leaves_stops_the_job(cluster: Cluster) -> None:
 
 def test_plain_ray_job_submit_with_nothing_but_the_exports(cluster: Cluster) -> None:
     told = exports_of(cluster.place.eray("env").wait().check().stdout)
+    assert told == cluster.exports
     assert "RAY_AUTH_TOKEN" not in told
     plain = [RAY, "job", "submit", "--", "python", "-c", WHERE]
     for running in [cluster.place.start(plain, **exports) for exports in (cluster.exports, told)]:
@@ -177,7 +178,7 @@ def test_two_clusters_take_no_job_of_each_other(cluster: Cluster) -> None:
     other = Cluster(place, exports_of(up.output))
     unclear = place.eray("submit", "--", "true").wait()
     assert unclear.returncode == 2
-    assert "several clusters run on this machine: " in unclear.stderr
+    assert re.search(r"several clusters run on this machine: local-\w+ \(`eray up`, for \d+ .*\), ", unclear.stderr)
     assert "choose one with `--job local-" in unclear.stderr
     before = set(other.jobs())
     program = ["--", "python", "-c", WHERE]
@@ -198,7 +199,7 @@ def test_two_clusters_take_no_job_of_each_other(cluster: Cluster) -> None:
     assert f"the cluster {other.key} is lost: Ray's dashboard at " in lost.stderr
     gone = place.eray("submit", "--job", other.key, "--", "true").wait()
     assert gone.returncode == 4
-    assert f"on this machine runs {cluster.key}; start one by `eray up`" in gone.stderr
+    assert f"on this machine runs {cluster.key} (`eray up`, for " in gone.stderr
 
 
 @pytest.mark.full

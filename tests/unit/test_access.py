@@ -6,9 +6,9 @@ from dataclasses import asdict, replace
 import pytest
 
 from eray._core import naming
-from eray._core.access import BY_EXPORTS, BY_OPTION, Access, derive_token, the_only_one
+from eray._core.access import BY_EXPORTS, BY_OPTION, Access, derive_token, no_such_cluster, the_only_one
 from eray._ray.commands import export_lines
-from eray.errors import UsageError
+from eray.errors import RayAttachError, UsageError
 
 HOME = b"h" * 32
 ACCESS = Access(
@@ -16,6 +16,7 @@ ACCESS = Access(
     job="42",
     cluster="rig",
     restart=1,
+    purpose="up",
     node="n1",
     auth="token",
     gcs_address="10.0.0.1:6",
@@ -81,13 +82,52 @@ def test_token_of_another_secret_is_not_guessed(given, kept):
     ],
     ids=["a command", "a program"],
 )
-def test_several_clusters_are_named_with_what_chooses_there(choose, words):
-    found = [replace(ACCESS, key=key, job=None) for key in ("local-2", "local-1")]
+def test_several_clusters_are_described_with_what_chooses_there(choose, words):
+    found = [replace(ACCESS, key=key, job=None, began_at=800.0) for key in ("local-2", "local-1")]
     with pytest.raises(UsageError) as caught:
-        the_only_one(found, choose)
-    assert str(caught.value) == f"several clusters run on this machine: local-1, local-2; {words}"
-    assert the_only_one(found[:1], choose) == found[0]
-    assert the_only_one([], choose) is None
+        the_only_one(found, choose, 1000.0)
+    each = "(`eray up`, for 3 min 20 s)"
+    assert str(caught.value) == f"several clusters run on this machine: local-1 {each}, local-2 {each}; {words}"
+    assert the_only_one(found[:1], choose, 1000.0) == found[0]
+    assert the_only_one([], choose, 1000.0) is None
+
+
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        ({}, "42 (`eray up`)"),
+        ({"purpose": "tasks", "key": "42.0", "began_at": 999.0}, "42.0 (`eray.connect()`, for 1 s)"),
+        (
+            {"purpose": "run", "program": ("python", "my train.py\n\x1b[0m"), "began_at": 1000.0},
+            "42 (`eray run -- python 'my train.py  [0m'`, for 0 s)",
+        ),
+        ({"purpose": "run", "program": ("python", "x" * 80)}, f"42 (`eray run -- python {'x' * 52}…`)"),
+        ({"began_at": 2000.0}, "42 (`eray up`, for 0 s)"),  # the clock was set back
+    ],
+    ids=["no age", "tasks", "program", "long program", "clock"],
+)
+def test_a_cluster_is_told_from_others_by_what_it_is(about, expected):
+    assert replace(ACCESS, **about).summary(1000.0) == expected
+
+
+@pytest.mark.parametrize("here", [[], [replace(ACCESS, key="local-1a", job=None)]], ids=["none", "one"])
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("nope", UsageError, "--job nope: is no job's id; give a Slurm job's number such as 4711"),
+        ("4711_3", UsageError, "--job 4711_3: is no job's id"),
+        ("9", RayAttachError, "node n1: no cluster of job 9 on this machine or in /home/jobs; {here}; do it; where"),
+        ("9.0", RayAttachError, "node n1: no cluster of job 9.0 on this machine"),
+        ("rig-9", RayAttachError, "node n1: no cluster of job rig-9 on this machine"),
+        ("local-9f", RayAttachError, "node n1: no cluster of job local-9f on this machine"),
+    ],
+)
+def test_a_name_that_leads_nowhere_says_what_there_is(name, kind, words, here):
+    running = "on this machine runs local-1a (`eray up`)" if here else "no cluster of yours runs on this machine"
+    error = no_such_cluster(name, here, 1000.0, node="n1", where="/home/jobs", remedy="do it")
+    assert type(error) is kind
+    assert str(error).startswith(words.format(here=running))
+    assert running in str(error)
 
 
 @pytest.mark.parametrize(

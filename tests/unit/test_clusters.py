@@ -66,13 +66,13 @@ def test_the_only_cluster_of_this_machine_is_found_and_a_dead_one_is_not(place):
     assert find(place.site(), None) == there
     assert {access.key for access in living(place.site())} == {"local-1a", "local-jobless"}
     place.runs(replace(LOCAL, key="local-2b"))
-    with pytest.raises(UsageError, match="local-1a, local-2b"):
+    with pytest.raises(UsageError, match=r"local-1a \(`eray up`\), local-2b \(`eray up`\)"):
         find(place.site(), None)
     assert find(place.site(), "local-1a") == there
 
 
 def test_driver_takes_a_cluster_that_stays_and_never_a_programs_own(place):
-    place.runs(replace(LOCAL, key="local-own", stays=False))
+    place.runs(replace(LOCAL, key="local-own", purpose="run"))
     assert find_node_file(place.site()) is None
     there = place.runs(LOCAL)
     assert find_node_file(place.site())["key"] == there.key
@@ -92,7 +92,8 @@ def test_the_jobs_own_cluster_is_found_beside_others(place):
 def test_a_job_without_a_cluster_gets_none_of_this_machine(place):
     place.runs(LOCAL)
     words = (
-        f"no cluster of job 42 on this machine or in {place.state}/jobs; on this machine runs local-1a; start one by"
+        f"no cluster of job 42 on this machine or in {place.state}/jobs; on this machine runs local-1a (`eray up`); "
+        "start one by"
     )
     with pytest.raises(RayAttachError, match=re.escape(words)):
         find(place.site(**JOB), None)

@@ -1,10 +1,35 @@
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from test_nodespec import SPEC
 
+from eray._core.access import Access, Door
+from eray._core.nodespec import BEACON_FILE, NODE_FILE, NodeSpec
+from eray._io import clock
+from eray._ray import home, job_home
 from eray._ray.home import sweep
+
+
+@pytest.mark.parametrize("job", ["12", None])
+def test_what_a_node_writes_down_tells_which_cluster_it_is(tmp_path: Path, job: str | None) -> None:
+    spec: NodeSpec = replace(SPEC, job=job, run_dir=str(tmp_path), state_dir=str(tmp_path / "home"), node_rank=0)
+    home.announce(spec, {"gcs_address": "n1:1", "dashboard": None, "auth": "token", "token_path": spec.token_path})
+    home.announce_beacon(spec)
+    job_home.publish_beacon(spec)
+    (published,) = (tmp_path / "home").rglob("beacon*.json")
+    for kind, path in [(Access, tmp_path / NODE_FILE), (Door, tmp_path / BEACON_FILE), (Door, published)]:
+        life = kind.from_json(json.loads(path.read_text()))
+        assert life is not None
+        assert (life.key, life.job, life.restart, life.node) == (spec.key, job, spec.restart, spec.nodes[0])
+        assert (life.purpose, life.program) == (spec.purpose, spec.world.argv)
+        if path != published:
+            assert life.began_at <= clock.unix()
+            assert life.at_head
+        assert spec.token not in path.read_text()
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Where the logs of a job are, and which one explains its failure."""
 
+import json
 import os
 import tempfile
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import pytest
 from eray._cli.main import main
 from eray._core.naming import job_of_directory, user_directory
 from eray._io.logs import LAST_WORDS, last_lines, logs_below, logs_in, telling_log
+from eray._io.process import start_time
 
 JOB = "7"
 
@@ -152,7 +154,39 @@ def test_logs_tail_explains_the_last_life(site, capsys):
     assert shown(capsys, "--tail", "2") == [f"{path}:", "two", "three"]
 
 
-@pytest.mark.parametrize("words", [(), ("--job", "9"), ("--tail", "0"), ("--tail", "x")])
+def lives(site, key):
+    """Let a supervisor of a cluster live here: this process. Return its log."""
+    job = None if key.startswith("local-") else key.partition(".")[0]
+    about = {"key": key, "job": job, "cluster": "", "restart": 0, "node": "n1", "auth": "token", "purpose": "up"}
+    about |= {"hosts": [], "ports": [], "pid": os.getpid(), "started": start_time(os.getpid())}
+    live(site, key, "beacon.json", json.dumps(about))
+    return live(site, key, "eray.log", modified=900)
+
+
+def test_logs_are_those_of_the_cluster_that_lives_here_and_of_several_the_user_chooses(site, capsys):
+    ended = kept(site, "local-0e", "local-0er0", "n1", "eray.log", modified=1000)
+    assert main(["logs"]) == 0
+    said = capsys.readouterr()
+    assert paths(said.out.splitlines()) == [ended]
+    assert "no cluster of yours runs on this machine; the newest logs are of job local-0e;" in said.err
+    own = []
+    for key in ("7.0", "7"):
+        own.append(lives(site, key))
+        assert main(["logs"]) == 0
+        said = capsys.readouterr()
+        assert sorted(paths(said.out.splitlines())) == sorted(own)
+        assert "eray: the logs of 7" in said.err
+    other = lives(site, "local-1a")
+    assert main(["logs", "--tail", "1"]) == 2
+    said = capsys.readouterr()
+    assert "several clusters run on this machine: 7 (`eray up`), local-1a (`eray up`); choose one with" in said.err
+    assert said.out == ""
+    assert paths(shown(capsys, "--job", "local-1a")) == [other]
+    assert len(paths(shown(capsys, "--job", "7.0"))) == 2
+    assert capsys.readouterr().err == "", "what was asked for needs no word"
+
+
+@pytest.mark.parametrize("words", [(), ("--job", "9"), ("--job", "nope"), ("--tail", "0"), ("--tail", "x")])
 def test_logs_that_are_not_there_are_wrong_usage(words, site, capsys):
     if words == ("--job", "9"):
         kept(site, "rig-7", "7r0", "n1", "eray.log")

@@ -25,7 +25,7 @@ from eray._look import DIAL_S, Window
 from eray.errors import ClusterLostError, DirectoryError, RayAttachError, SecretError, UsageError
 
 TOKEN = "t" * 64
-NAMED = {"node": "n1", "auth": "token", "hosts": ("127.0.0.1",), "ports": (1,)}
+NAMED = {"purpose": "up", "node": "n1", "auth": "token", "hosts": ("127.0.0.1",), "ports": (1,)}
 STEP = Door(key="42.0", job="42", cluster="rig", restart=0, **NAMED)
 LOCAL = Door(key="local-1a", job=None, cluster="", restart=0, **NAMED)
 Heads = Callable[..., Door]
@@ -105,7 +105,9 @@ def test_cluster_of_this_machine_is_drawn_anew_each_time(place: Place, head: Hea
     window.close()
     for key in ("local-2b", "local-3c"):
         runs(place, replace(LOCAL, key=key))
-    with pytest.raises(UsageError, match="local-2b, local-3c"):
+    with pytest.raises(
+        UsageError, match=r"local-2b \(`eray up`\), local-3c \(`eray up`\); choose one with `--job local-2b`"
+    ):
         look(place)
 
 
@@ -150,8 +152,10 @@ def test_nothing_to_look_at_says_where_was_looked(place: Place) -> None:
     with pytest.raises(RayAttachError, match=r"no cluster of yours runs on this machine.* `eray run` or `eray up`"):
         look(place)
     runs(place, LOCAL)
-    with pytest.raises(RayAttachError, match=r"no cluster of job 9 .*; on this machine runs local-1a; it comes with"):
+    with pytest.raises(RayAttachError, match=r"no cluster of job 9 .*; on this machine runs local-1a .*; a job gets a"):
         look(place, "9")
+    with pytest.raises(UsageError, match=r"--job nope: is no job's id; .*; on this machine runs local-1a "):
+        look(place, "nope")
 
 
 def test_picture_of_another_eray_and_a_home_of_others_are_refused(place: Place) -> None:

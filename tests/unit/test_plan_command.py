@@ -1,5 +1,6 @@
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -47,6 +48,15 @@ def task(index, **changes):
 
 def codes(plan):
     return [problem["code"] for problem in plan["problems"]]
+
+
+def test_plan_of_a_machine_of_its_own_names_it(monkeypatch, capsys):
+    for name in [name for name in os.environ if name.startswith(("SLURM", "ERAY_"))]:
+        monkeypatch.delenv(name)
+    assert main(["plan", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["nodes"], plan["head"]) == ([socket.gethostname()], socket.gethostname())
+    assert [process["node"] for process in plan["processes"]] == [socket.gethostname()]
 
 
 def test_plan_json_has_exactly_the_designed_fields(capsys):
