@@ -19,8 +19,8 @@ full = pytest.mark.full
     ("how", "code", "words", "last_lines"),
     [
         ("sys.exit", 7, "ended with code 7", ["about to end"]),
-        ("exception", 1, "ended with code 1", ["Traceback", "ValueError: this is wrong"]),
-        ("eray's error", 3, "ended with code 3", ["DevicePlanError: node n1: found (devices-overlap); remedy"]),
+        ("exception", 1, "ended with code 1", []),
+        ("eray's error", 3, "ended with code 3", []),
         ("kill", 137, "was killed (SIGKILL, 137)", ["about to end"]),
         pytest.param("SystemExit with words", 1, "ended with code 1", ["about to end", "no data"], marks=full),
         pytest.param("in a with block", 7, "ended with code 7", ["about to end"], marks=full),
