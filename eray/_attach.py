@@ -6,6 +6,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eray._door import door
 from eray._identity import read_site
 from eray._own_cluster import attach_own
 from eray._settings import Settings
@@ -33,6 +34,7 @@ class Cluster:
         return CoordinatorClient(self.coordinator).topology()
 
 
+@door
 def attach() -> Cluster:
     """Attach this process to its cluster as a driver.
 
@@ -66,6 +68,7 @@ def attach() -> Cluster:
     return Cluster(address, handle)
 
 
+@door
 def coordinator() -> Any:
     """Return the handle of the coordinator, attaching to the cluster where this process is not.
 

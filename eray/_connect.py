@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from eray._door import door
 from eray._exit_hooks import ExitHooks
 from eray.errors import ConnectionStateError
 
@@ -18,6 +19,7 @@ _connecting = threading.Lock()
 _hooks = ExitHooks(lambda: None if _connected is None else _connected[1])
 
 
+@door
 def connect(
     *,
     world: str | None = None,

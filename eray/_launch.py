@@ -13,6 +13,7 @@ from eray._connect import connect, current_connection
 from eray._core.gang_layout import Ask
 from eray._core.lives import Rule
 from eray._core.process_variables import device_variables, identity_variables
+from eray._door import door
 from eray._identity import read_site
 from eray._io.log_lines import host_of, log_program
 from eray._own_cluster import find_node_file
@@ -32,6 +33,7 @@ NAME_BYTES = 4
 _attaching = threading.Lock()
 
 
+@door
 def launch(
     fn: Callable[..., T],
     args: Sequence[Any] = (),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eray._connect import connect_at, current_connection, install_exit_hooks
+from eray._door import door
 from eray._slurm import variables
 from eray._slurm.rendezvous import coordinator_address, is_task, task_of
 from eray.errors import SlurmMissingError
@@ -135,6 +136,7 @@ class DistributedConfig:
     process_id: int | None = None
     local_device_ids: int | Sequence[int] | None = None
 
+    @door
     def initialize(self) -> None:
         """Start ``jax.distributed`` where something is configured or there is a cluster, else say that it is not.
 
@@ -189,6 +191,7 @@ class RayClusterConfig:
 _is_done = False
 
 
+@door
 def auto_ray_cluster(
     address: str | None = None,
     namespace: str | None = NAMESPACE,

@@ -3,9 +3,17 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from eray._core.lives import Rule
+
+
+class Proof(TypedDict):
+    """Arguments of the beacon's."""
+
+    token: str
+    fingerprint: str
+    key: str
 
 
 @dataclass(frozen=True)
@@ -100,8 +108,8 @@ class NodeSpec:
         return cls(**values)
 
     @property
-    def credentials(self) -> dict[str, str]:
-        """What a node proves itself with to the others, as the beacon's arguments."""
+    def credentials(self) -> Proof:
+        """What a node proves itself with to the others."""
         return {"token": self.token, "fingerprint": self.fingerprint, "key": self.key}
 
     @property

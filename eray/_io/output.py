@@ -1,8 +1,16 @@
-"""Write what people asked to have in a file."""
+"""Where output goes: a file that people asked for, or stdout and stderr."""
 
 import os
 import stat
 from contextlib import suppress
+
+
+def is_one_output() -> bool:
+    """Tell whether this process's stdout and stderr lead to one place, such as a terminal or a log."""
+    try:
+        return os.path.sameopenfile(1, 2)
+    except OSError:
+        return False
 
 
 def write_output(path: str, text: str) -> None:

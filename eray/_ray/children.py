@@ -17,8 +17,8 @@ TAIL_LINES = 15
 CHUNK = 65_536
 DRAIN_S = 0.2
 
-Ended = Callable[[int, int, int, str], None]
-"""Called with (process_index, pid, return code, last lines)."""
+Ended = Callable[[int, int, int, str, bool], None]
+"""Called with (process_index, pid, return code, last lines, whether little else was passed on since)."""
 
 
 @dataclass
@@ -30,6 +30,7 @@ class Child:
     stdout: asyncio.StreamReader
     stderr: asyncio.StreamReader
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
+    passed: int = 0  # lines of all processes, when its last one was passed on
 
 
 class Children:
@@ -41,6 +42,7 @@ class Children:
         self._children: dict[int, Child] = {}
         self._leaders: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._passed = 0
 
     @property
     def count(self) -> int:
@@ -113,15 +115,34 @@ class Children:
     async def _follow(self, child: Child) -> None:
         prefix = f"[{child.process_index}] ".encode()
         pumps = asyncio.gather(
-            _pump(child.stdout, sys.stdout.buffer, prefix, child.tail),
-            _pump(child.stderr, sys.stderr.buffer, prefix, child.tail),
+            self._pump(child, child.stdout, sys.stdout.buffer, prefix),
+            self._pump(child, child.stderr, sys.stderr.buffer, prefix),
         )
         code = await child.process.wait()
         with contextlib.suppress(TimeoutError):  # a grandchild holds the pipes open: this process has ended
             async with asyncio.timeout(DRAIN_S):
                 await asyncio.shield(pumps)
         self._children.pop(child.process_index, None)
-        self._ended(child.process_index, child.process.pid, code, "\n".join(child.tail))
+        is_last = self._passed - child.passed < TAIL_LINES
+        self._ended(child.process_index, child.process.pid, code, "\n".join(child.tail), is_last)
+
+    async def _pump(self, child: Child, reader: asyncio.StreamReader, sink: BinaryIO, prefix: bytes) -> None:
+        rest = b""
+        while True:
+            data = await reader.read(CHUNK)
+            *lines, rest = (rest + data).split(b"\n")
+            if rest and (not data or len(rest) > CHUNK):
+                lines.append(rest)
+                rest = b""
+            if lines:
+                make_room()
+                child.tail.extend(line.decode(errors="replace")[:500] for line in lines)
+                self._passed = child.passed = self._passed + len(lines)
+                with contextlib.suppress(OSError, ValueError):  # our own output is gone: no reason to stop the world
+                    sink.write(b"".join(prefix + line + b"\n" for line in lines))
+                    sink.flush()
+            if not data:
+                return
 
 
 async def _reader(descriptor: int) -> asyncio.StreamReader:
@@ -129,21 +150,3 @@ async def _reader(descriptor: int) -> asyncio.StreamReader:
     reader = asyncio.StreamReader(CHUNK)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0))
     return reader
-
-
-async def _pump(reader: asyncio.StreamReader, sink: BinaryIO, prefix: bytes, tail: deque[str]) -> None:
-    rest = b""
-    while True:
-        data = await reader.read(CHUNK)
-        *lines, rest = (rest + data).split(b"\n")
-        if rest and (not data or len(rest) > CHUNK):
-            lines.append(rest)
-            rest = b""
-        if lines:
-            make_room()
-            tail.extend(line.decode(errors="replace")[:500] for line in lines)
-            with contextlib.suppress(OSError, ValueError):  # our own output is gone: no reason to stop the world
-                sink.write(b"".join(prefix + line + b"\n" for line in lines))
-                sink.flush()
-        if not data:
-            return

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from eray._core.last_lines import telling_lines
 from eray._core.missing import name_missing
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._core.outcome import Outcome
@@ -104,16 +105,16 @@ class Failures:
             self.outcome.running.discard(index)  # it ends because of the other one
             return
         self._suspect = None
-        first, words = self.outcome.cause is None, _with_tail(message)
+        first, said = self.outcome.cause is None, self.outcome.cause or ""
         if code or not generations.has_run:  # one that ended well may never have joined: the others would wait for it
             self._news.tell(self._driver.died, generations.world.name, generations.number, index, cause, code)
         if code and self._starts_again(cause, code):
-            say(words)
+            _say_end(message, said)
             return
         decided = self.outcome.ended(index, code)
         heard = code == self.outcome.told and index != self.outcome.culprit  # it left for what it was told
         if code and (first or (decided == code and not heard)):
-            say(words)
+            _say_end(message, said)
         if code and self.outcome.failed(cause, JoinError.exit_code, index):
             self._tell(JoinError.exit_code)
         if decided is not None:
@@ -186,6 +187,8 @@ class Failures:
         self._nodes.broadcast({"type": "failed", "cause": self.outcome.cause, "code": code, "error": error})
 
 
-def _with_tail(message: Message) -> str:
-    tail = f"; its last lines:\n{message['tail']}" if message["tail"] else ""
-    return str(message["cause"]) + tail
+def _say_end(message: Message, said: str) -> None:
+    """Say how a process ended, with its last lines unless they stand just above."""
+    cause, quoted = str(message["cause"]), telling_lines(message["tail"].splitlines(), said)
+    words = "\n".join([f"{cause}; its last lines:", *quoted]) if quoted else cause
+    say(words, printed=cause if message["shown"] else words)

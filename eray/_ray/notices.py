@@ -56,11 +56,11 @@ def make_room() -> None:
         _reader.make_room()
 
 
-def say(text: str) -> None:
-    """Print one line for people on stderr."""
+def say(text: str, *, printed: str | None = None) -> None:
+    """Print one line for people on stderr: ``printed`` where the rest of it stands there already."""
     SAID.append((clock.unix(), text))
     make_room()
-    print(f"eray: {text}", file=sys.stderr, flush=True)
+    print(f"eray: {text if printed is None else printed}", file=sys.stderr, flush=True)
 
 
 def fault(node: str, exc: Exception) -> ClusterLostError:

@@ -15,6 +15,7 @@ from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._core.process_variables import device_variables, identity_variables
 from eray._io import limits, process
 from eray._io.log_lines import log_change
+from eray._io.output import is_one_output
 from eray._ray.children import Children
 from eray._ray.commands import ray_variables
 
@@ -105,12 +106,13 @@ class WorldProcesses:
         ids = {"world": self.world.name, "generation": self.generation, "process_index": process_index}
         return {**ids, "node": self._spec.node}
 
-    def _ended(self, process_index: int, pid: int, code: int, tail: str) -> None:
+    def _ended(self, process_index: int, pid: int, code: int, tail: str, is_last: bool) -> None:
         if self._stopping or self.is_between:
             log_change(logger, "process-ended", **self._ids(process_index), code=process.exit_code(code))
         if not self._stopping and not self.is_between:
             cause = f"process {process_index} on {self._spec.node} (pid {pid}) {self._words(code)}"
-            self._emit_end(process_index, process.exit_code(code), cause, tail)
+            shown = is_last and self._spec.node_rank == 0 and is_one_output()
+            self._emit_end(process_index, process.exit_code(code), cause, tail, shown=shown)
 
     def _words(self, code: int) -> str:
         """Return how a process ended; where the kernel killed one for memory since we last looked, that it did."""
@@ -119,10 +121,10 @@ class WorldProcesses:
             return process.exit_words(code, in_job=self._spec.job is not None)
         return limits.memory_words()
 
-    def _emit_end(self, process_index: int, code: int, cause: str, tail: str) -> None:
+    def _emit_end(self, process_index: int, code: int, cause: str, tail: str, *, shown: bool = False) -> None:
         log_change(logger, "process-ended", **self._ids(process_index), code=code, cause=cause if code else None)
         end = {"process_index": process_index, "generation": self.generation, "code": code}
-        self._emit({"type": "child-ended", **end, "cause": cause, "tail": tail})
+        self._emit({"type": "child-ended", **end, "cause": cause, "tail": tail, "shown": shown})
 
 
 def child_environment(

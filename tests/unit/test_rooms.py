@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 CORE = {"_core", "_settings", "errors"}
 VENDORS = {"_ray", "_jax", "_slurm"}
-DOORS = {"_connect", "_attach", "_launch", "cluster_util"}
+DOORS = {"_door", "_connect", "_attach", "_launch", "cluster_util"}
 WIRING = {
     "_bringup",
     "_clusters",
