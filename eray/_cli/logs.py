@@ -91,9 +91,8 @@ def _wanted(name: str | None, here: Sequence[Door]) -> tuple[str | None, Door | 
         if job is None:
             raise not_a_job(name, here, clock.unix())
         return job, None
-    jobs = {
-        naming.job_of_directory(door.key): door for door in reversed(here)
-    }  # a job's steps have their logs beside its own
+    # A job's steps have their logs beside its own.
+    jobs = {naming.job_of_directory(door.key): door for door in reversed(here)}
     alone = the_only_one(list(jobs.values()), BY_OPTION, clock.unix())
     return (None, None) if alone is None else (naming.job_of_directory(alone.key), alone)
 

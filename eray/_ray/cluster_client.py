@@ -99,9 +99,8 @@ class ClusterClient:
         deadline, version = Deadline.after(timeout_s, now=clock.monotonic()), -1
         while True:
             wait_s = min(POLL_S, deadline.remaining_s(clock.monotonic()))
-            version = int(
-                self.watch(version, wait_s=wait_s)["version"]
-            )  # at once the first time, so no change is missed
+            # At once the first time, so that no change is missed.
+            version = int(self.watch(version, wait_s=wait_s)["version"])
             found = self._ask("topology", (), ANSWER_S)
             job, there = found["job"] or {}, {node["node_rank"] for node in found["nodes"]}
             expected = int(job["node_count"]) if job.get("purpose") in ("run", "up") else 0
