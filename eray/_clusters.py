@@ -166,8 +166,8 @@ def _published(site: Site, name: str, restart: int | None, here: Sequence[Access
             f"{path} is of an earlier life of job {name} (restart {access.restart}, this is {restart})",
             "start its cluster by `eray up` in the job",
         )
-    about = {"node": socket.gethostname(), "where": jobs, "remedy": "start one by `eray up` in the job"}
-    raise no_such_cluster(name, here, clock.unix(), **about)
+    remedy = "start one by `eray up` in the job"
+    raise no_such_cluster(name, here, clock.unix(), node=socket.gethostname(), where=jobs, remedy=remedy)
 
 
 def _read(jobs: str, name: str) -> dict[str, Access]:

@@ -11,6 +11,7 @@ from eray._bringup import Site
 from eray._clusters import living_doors, read_jobs, token_of
 from eray._core import naming
 from eray._core.access import BY_OPTION, Door, no_such_cluster, the_only_one
+from eray._core.handshake import Credentials
 from eray._core.nodespec import LOOK
 from eray._core.picture import NodeView, Picture
 from eray._io import beacon, clock, files
@@ -118,9 +119,7 @@ class Window:
         return await beacon.dial(
             hosts,
             door.ports,
-            token=token,
-            fingerprint=door.fingerprint,
-            key=door.key,
+            Credentials(token, door.fingerprint, door.key),
             node=self._site.node,
             deadline_s=self._dial_s,
             progress=lambda text: None,
@@ -136,8 +135,8 @@ class Window:
                 self._site.node, found, "start one by `eray run` or `eray up`, or name a job: `--job`"
             )
         remedy = "a job gets a cluster by its first `eray run`, `eray up` or `eray.connect()`"
-        about = {"node": self._site.node, "where": self._site.settings.state_dir, "remedy": remedy}
-        return no_such_cluster(name, here, clock.unix(), **about)
+        where = self._site.settings.state_dir
+        return no_such_cluster(name, here, clock.unix(), node=self._site.node, where=where, remedy=remedy)
 
 
 async def _asked(channel: Channel | None) -> Picture:

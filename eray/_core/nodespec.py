@@ -3,17 +3,10 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
+from eray._core.handshake import Credentials
 from eray._core.lives import Rule
-
-
-class Proof(TypedDict):
-    """Arguments of the beacon's."""
-
-    token: str
-    fingerprint: str
-    key: str
 
 
 @dataclass(frozen=True)
@@ -108,9 +101,9 @@ class NodeSpec:
         return cls(**values)
 
     @property
-    def credentials(self) -> Proof:
+    def credentials(self) -> Credentials:
         """What a node proves itself with to the others."""
-        return {"token": self.token, "fingerprint": self.fingerprint, "key": self.key}
+        return Credentials(self.token, self.fingerprint, self.key)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def end(world: WorldState | None, event: ProcessFailed | ProcessDied, now: float
     member, died = world.members[index], isinstance(event, ProcessDied)
     if isinstance(event, ProcessDied) and event.code == 0:
         if member is None:
-            return _without(world, event, now)
+            return _never_joined(world, event, now)
         if member.stage >= Stage.RUNNING:
             return world
         event = replace(event, cause=f"{event.cause} before it had started")
@@ -181,7 +181,7 @@ def agree_on_saving(world: WorldState | None, event: StepTold | SavingGivenUp) -
     return world if after is world.saving else world.model_copy(update={"saving": after})
 
 
-def _without(world: WorldState, event: ProcessDied, now: float) -> WorldState:
+def _never_joined(world: WorldState, event: ProcessDied, now: float) -> WorldState:
     """Take that a process ended well and never joined; of several the first counts."""
     if world.gone is not None:
         return world

@@ -1,6 +1,7 @@
 """Let the nodes of a cluster find its head: the head listens on a candidate port, the others dial them in turn.
 
-What both sides say to prove themselves stands in ``_core/handshake.py``, what nodes report in ``_core/rollcall.py``.
+What both sides say to prove themselves stands in ``_core/handshake.py``, what nodes report over the channel in
+``_core/rollcall.py``.
 """
 
 import asyncio
@@ -23,9 +24,10 @@ from eray.errors import BeaconError, ChannelClosed
 
 ATTEMPT_S = 1.0  # a stranger on a candidate port costs no more
 GREETING_S = 2.0  # the server's patience with a connection that has not proved itself: a node gives up sooner
-RESOLVE_S, PROGRESS_S = 5.0, 10.0
+RESOLVE_S = 5.0
 CUT_SHORT = (Found.UNRESOLVED, Found.UNREACHABLE, Found.SILENT)  # what a look that has no time finds
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+PROGRESS_S = 10.0
 NONCE_BYTES = 32
 BACKLOG = 4096  # all nodes of a large job may dial in the same moment
 BATCH = 32  # connections that asyncio accepts before it serves those it has
@@ -111,9 +113,7 @@ class BeaconServer:
             self.refused[peer, exc.found] = str(exc)
 
 
-async def listen(
-    host: str, ports: Sequence[int], *, token: str, fingerprint: str, key: str, handler: Handler
-) -> BeaconServer:
+async def listen(host: str, ports: Sequence[int], credentials: Credentials, *, handler: Handler) -> BeaconServer:
     """Listen on the first of ``ports`` that is free, and run ``handler`` for each node that proves itself.
 
     The channel is closed when its handler returns. An exception of the handler's is logged.
@@ -121,7 +121,7 @@ async def listen(
     Raises:
         BeaconError: all ports are busy, or ``host`` is no address of this machine.
     """
-    server = BeaconServer(Credentials(token, fingerprint, key), handler)
+    server = BeaconServer(credentials, handler)
     for port in ports:
         try:
             await server.start(host, port)
@@ -131,7 +131,7 @@ async def listen(
             remedy = "set ERAY_INTERFACE, or ERAY_HEAD where this is not the head"
             here = host or "any address"
             raise BeaconError(host or "head", f"cannot listen on {here}: {exc.strerror or exc}", remedy) from exc
-        _log.info("beacon of cluster %s listens on %s port %s", key, host, server.port)
+        _log.info("beacon of cluster %s listens on %s port %s", credentials.key, host, server.port)
         return server
     busy = ", ".join(map(str, ports))
     raise BeaconError(
@@ -142,10 +142,8 @@ async def listen(
 async def dial(
     hosts: Sequence[str] | str,
     ports: Sequence[int],
+    credentials: Credentials,
     *,
-    token: str,
-    fingerprint: str,
-    key: str,
     node: str,
     deadline_s: float,
     progress: Callable[[str], None],
@@ -159,7 +157,6 @@ async def dial(
     Raises:
         BeaconError: the head holds another secret or speaks another protocol (at once), or did not answer in time.
     """
-    credentials = Credentials(token, fingerprint, key)
     search = Search(node, (hosts,) if isinstance(hosts, str) else tuple(hosts), deadline_s)
     deadline, pause = clock.monotonic() + deadline_s, FIRST_PAUSE_S
     told, told_at = "", 0.0
@@ -185,7 +182,8 @@ async def _round(
         _note(search, deadline, host, None, HandshakeError(Found.UNRESOLVED))
     for port in ports:
         for host, address in addresses:
-            if (left := deadline - clock.monotonic()) <= 0:
+            left = deadline - clock.monotonic()
+            if left <= 0:
                 return None
             try:
                 return await _attempt(address, port, credentials, search.node, host, min(attempt_s, left))

@@ -35,7 +35,9 @@ def load(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> boo
 
 def adopt(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> None:
     """Set the variables of one cluster. A token of another's, which Ray prefers to the path of one, is taken out."""
-    environ.update({**LATER_DEFAULTS, **environ, **variables})
+    for name, value in LATER_DEFAULTS.items():
+        environ.setdefault(name, value)
+    environ.update(variables)
     environ.pop("RAY_AUTH_TOKEN", None)
 
 

@@ -53,7 +53,7 @@ class Nodes:
         # On every address: the others dial what the head's name is to them, whatever ERAY_INTERFACE is for Ray.
         host = "" if spec.job is not None else LOOPBACK
         try:
-            return await beacon.listen(host, spec.ports, **spec.credentials, handler=self._serve)
+            return await beacon.listen(host, spec.ports, spec.credentials, handler=self._serve)
         except BeaconError as exc:
             if len(spec.nodes) > 1:
                 raise

@@ -34,7 +34,7 @@ async def dial(spec: NodeSpec, deadline_s: float, progress: Callable[[str], None
     channel = await beacon.dial(
         spec.head_hosts,
         spec.ports,
-        **spec.credentials,
+        spec.credentials,
         node=spec.node,
         deadline_s=deadline_s,
         progress=progress,
@@ -63,7 +63,7 @@ async def _tell_nodes(spec: NodeSpec, error: ErayError) -> None:
             all_told.set()
 
     with suppress(ClusterError, TimeoutError):
-        server = await beacon.listen("", spec.ports, **spec.credentials, handler=tell)
+        server = await beacon.listen("", spec.ports, spec.credentials, handler=tell)
         try:
             await asyncio.wait_for(all_told.wait(), TELL_S)
         finally:

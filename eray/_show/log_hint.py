@@ -1,9 +1,8 @@
 """Say where the cause of a failure can be read: by ``eray logs`` where it has something to show, else elsewhere."""
 
+from eray._core.access import PURPOSES
 from eray._core.outcome import keeps_logs
 from eray._core.picture import Picture
-
-PRINTED_BY = {"run": "`eray run`", "up": "`eray up`"}
 
 
 def log_hint(picture: Picture) -> str:
@@ -13,11 +12,13 @@ def log_hint(picture: Picture) -> str:
     """
     if picture.purpose == "foreign":
         return "look at the logs of Ray: eray did not start this cluster"
-    command = f"`eray logs --job {picture.job or picture.key} --tail 50`"
+    command, shows = (
+        f"`eray logs --job {picture.job or picture.key} --tail 50`",
+        "shows the end of the log that explains it",
+    )
     if picture.phase != "ended":
-        where = "" if picture.job is None else ", on the node that failed,"
-        return f"{command}{where} shows the end of the log that explains it"
+        return f"{command}{'' if picture.job is None else ', on the node that failed,'} {shows}"
     if keeps_logs(picture.job, 0 if picture.ending is None else picture.ending.code):
-        return f"{command} shows the end of the log that explains it"
-    who = PRINTED_BY.get(picture.purpose, "the program")
+        return f"{command} {shows}"
+    who = "the program" if picture.purpose == "tasks" else f"`{PURPOSES[picture.purpose]}`"
     return f"look at what {who} printed; of a cluster of one machine logs are kept only where Ray or eray failed"

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +19,7 @@ from eray._io.channel import Channel, read_frame
 from eray.errors import BeaconError, ChannelClosed
 
 HOST = "127.0.0.1"
-OURS = {"token": "t" * 64, "fingerprint": "0123abcd", "key": "17.0"}
+OURS = Credentials("t" * 64, "0123abcd", "17.0")
 
 
 def free_ports(count: int) -> list[int]:
@@ -35,12 +36,20 @@ async def echo(channel: Channel) -> None:
         await channel.send({"echo": message, "peer": channel.peer})
 
 
-def call(ports, deadline_s: float = 5.0, progress=lambda words: None, **changes):
-    return dial(HOST, ports, node="n2", deadline_s=deadline_s, progress=progress, **(OURS | changes))
+def call(ports, deadline_s: float = 5.0, progress=lambda words: None, attempt_s: float = ATTEMPT_S, **changes):
+    return dial(
+        HOST,
+        ports,
+        replace(OURS, **changes),
+        node="n2",
+        deadline_s=deadline_s,
+        progress=progress,
+        attempt_s=attempt_s,
+    )
 
 
 def serve(ports, handler=echo, **changes):
-    return listen(HOST, ports, handler=handler, **(OURS | changes))
+    return listen(HOST, ports, replace(OURS, **changes), handler=handler)
 
 
 @contextlib.asynccontextmanager
@@ -179,7 +188,7 @@ def test_beacon_all_ports_busy_names_them():
 
 def test_beacon_foreign_address_is_an_error_at_once():
     with pytest.raises(BeaconError, match="ERAY_INTERFACE"):
-        asyncio.run(listen("203.0.113.77", [24001, 24002], handler=echo, **OURS))
+        asyncio.run(listen("203.0.113.77", [24001, 24002], OURS, handler=echo))
 
 
 def test_beacon_node_that_comes_first_waits_for_the_head():
@@ -200,7 +209,7 @@ def test_beacon_node_that_comes_first_waits_for_the_head():
 def test_beacon_no_head_says_what_was_found_where():
     hosts, ports = [HOST, "x" * 64], free_ports(2)  # no name is that long: no name server is asked
     with pytest.raises(BeaconError) as caught:
-        asyncio.run(dial(hosts, ports, node="n2", deadline_s=0.2, progress=lambda words: None, **OURS))
+        asyncio.run(dial(hosts, ports, OURS, node="n2", deadline_s=0.2, progress=lambda words: None))
     text = str(caught.value)
     assert f"{HOST} ports {ports[0]}, {ports[1]}: nothing listens" in text
     assert f"{hosts[1]}: the name does not resolve" in text
@@ -211,11 +220,10 @@ def test_beacon_no_head_says_what_was_found_where():
 
 async def raw_session(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, Sealer, Opener]:
     """Do what a node does, by hand, to be able to send what no node sends."""
-    credentials = Credentials(**OURS)
     reader, writer = await asyncio.open_connection(HOST, port)
-    said = handshake.hello(credentials, "n2", b"n" * 32)
+    said = handshake.hello(OURS, "n2", b"n" * 32)
     writer.write(handshake.frame(said))
-    session = handshake.accept(credentials, said, await read_frame(reader, 4096))
+    session = handshake.accept(OURS, said, await read_frame(reader, 4096))
     writer.write(handshake.frame(session.client_proof))
     return reader, writer, Sealer(session.client_key), Opener(session.server_key)
 
@@ -327,12 +335,13 @@ def flood(port: int, count: int) -> list[socket.socket]:
 SERVER = """
 import asyncio, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+from eray._core.handshake import Credentials
 from eray._io.beacon import listen
 async def greet(channel):
     await channel.send({})
     await channel.receive()
 async def main():
-    server = await listen("127.0.0.1", [0], token="t" * 64, fingerprint="0123abcd", key="17.0", handler=greet)
+    server = await listen("127.0.0.1", [0], Credentials("t" * 64, "0123abcd", "17.0"), handler=greet)
     print(server.port, flush=True)
     await asyncio.Event().wait()
 asyncio.run(main())
@@ -405,7 +414,7 @@ def test_beacon_client_without_proof_reaches_no_handler():
         server = await serve(free_ports(1), note)
         for last in (handshake.frame(bytes(32)), handshake.frame(b"x" * 33), b"junk" * 20, b""):
             reader, writer = await asyncio.open_connection(HOST, server.port)
-            writer.write(handshake.frame(handshake.hello(Credentials(**OURS), "n2", b"n" * 32)))
+            writer.write(handshake.frame(handshake.hello(OURS, "n2", b"n" * 32)))
             await read_frame(reader, 4096)
             writer.write(last)
             writer.write_eof()
@@ -473,9 +482,10 @@ def test_channel_cancelled_receive_loses_nothing():
 
 DYING_NODE = """
 import asyncio, os, sys
+from eray._core.handshake import Credentials
 from eray._io.beacon import dial
 async def main():
-    channel = await dial("127.0.0.1", [int(sys.argv[1])], token="t" * 64, fingerprint="0123abcd", key="17.0", node="n2",
+    channel = await dial("127.0.0.1", [int(sys.argv[1])], Credentials("t" * 64, "0123abcd", "17.0"), node="n2",
                          deadline_s=5, progress=print)
     await channel.send({"pid": os.getpid()})
     await channel.receive()

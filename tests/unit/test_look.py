@@ -17,6 +17,7 @@ from test_nodes import free_port
 
 from eray._core import naming
 from eray._core.access import Door
+from eray._core.handshake import Credentials
 from eray._core.nodespec import LOOK
 from eray._core.picture import Ending, Picture
 from eray._io import beacon, process
@@ -50,8 +51,8 @@ def head() -> Iterator[Heads]:
                 await channel.send_large({"picture": each.to_json()})
 
         door = replace(door, ports=(free_port(),))
-        about: dict[str, Any] = {"token": token, "fingerprint": door.fingerprint, "key": door.key, "handler": show}
-        listening = beacon.listen("127.0.0.1", door.ports, **about)
+        credentials = Credentials(token, door.fingerprint, door.key)
+        listening = beacon.listen("127.0.0.1", door.ports, credentials, handler=show)
         servers.append(asyncio.run_coroutine_threadsafe(listening, loop).result(5))
         return door
 

@@ -55,9 +55,7 @@ def test_beacon_is_found_by_the_heads_name_whatever_interface_was_chosen(interfa
             channel = await beacon.dial(
                 dialled,
                 spec.ports,
-                token=spec.token,
-                fingerprint=spec.fingerprint,
-                key=spec.key,
+                spec.credentials,
                 node="n2",
                 deadline_s=5.0,
                 progress=lambda text: None,
