@@ -20,5 +20,5 @@ def log_hint(picture: Picture) -> str:
         return f"{command}{'' if picture.job is None else ', on the node that failed,'} {shows}"
     if keeps_logs(picture.job, 0 if picture.ending is None else picture.ending.code):
         return f"{command} {shows}"
-    who = "the program" if picture.purpose == "tasks" else f"`{PURPOSES[picture.purpose]}`"
+    who = f"`{PURPOSES[picture.purpose]}`" if picture.purpose in ("run", "up") else "the program"
     return f"look at what {who} printed; of a cluster of one machine logs are kept only where Ray or eray failed"
