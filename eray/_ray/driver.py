@@ -234,4 +234,4 @@ def shared_cluster(spec: NodeSpec) -> dict[str, Any] | None:
 
 def _job_fields(spec: NodeSpec) -> dict[str, Any]:
     names = {"id": spec.job, "key": spec.key, "restart": spec.restart, "cluster": spec.cluster, "head": spec.node}
-    return {**names, "purpose": spec.purpose, "node_count": len(spec.nodes)}
+    return {**names, "purpose": spec.purpose, "node_count": len(spec.nodes), "nodes": list(spec.nodes)}

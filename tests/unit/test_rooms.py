@@ -45,7 +45,7 @@ MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
     "_preemption": CORE | {"_io"} | VENDORS,
     "_connection": CORE | {"_io", "_preemption"} | VENDORS,
     **{wire: CORE | {"_io", "_connection", "_preemption", "_watch"} | VENDORS | WIRING for wire in WIRING},
-    **{door: CORE | {"_io", "_connection"} | VENDORS | WIRING | DOORS for door in DOORS},
+    **{door: CORE | {"_io", "_connection", "_show"} | VENDORS | WIRING | DOORS for door in DOORS},
     "_cli": CORE | {"_io", "_connection", "_show", "__init__"} | VENDORS | WIRING | DOORS,
     "__init__": CORE | {"_io", "_connection"} | VENDORS | DOORS,
     "__main__": {"_cli"},
