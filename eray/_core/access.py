@@ -56,12 +56,16 @@ class Life:
 
     def summary(self, now: float) -> str:
         """Say which one it is among others: ``local-1a2b3c4d (`eray run -- python train.py`, for 3 min)``."""
+        age = "" if self.began_at is None else f", for {elapsed(now - self.began_at)}"
+        return f"{self.key} (`{self.command}`{age})"
+
+    @property
+    def command(self) -> str:
+        """What started it, as people write it, in one line."""
         program = "".join(letter if letter.isprintable() else " " for letter in shlex.join(self.program))
         if len(program) > PROGRAM_LENGTH:
             program = f"{program[: PROGRAM_LENGTH - 1]}…"
-        command = PURPOSES.get(self.purpose, self.purpose) + (f" -- {program}" if program else "")
-        age = "" if self.began_at is None else f", for {elapsed(now - self.began_at)}"
-        return f"{self.key} (`{command}`{age})"
+        return PURPOSES.get(self.purpose, self.purpose) + (f" -- {program}" if program else "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from eray import errors
 from eray._core.access import RAY_ADDRESS, nothing_answers
+from eray._ray.tenant import REMEDIES
 
 EXAMPLES: tuple[errors.ErayError, ...] = (
     errors.UsageError("eray run: no command; write `eray run -- python train.py`"),
@@ -43,7 +44,13 @@ EXAMPLES: tuple[errors.ErayError, ...] = (
     errors.ClusterLostError(
         "node01", "the head's supervisor is gone", "look at the end of its log in the job directory"
     ),
-    errors.NodeLockedError("/tmp/eray-1000/123/node.lock", "process 4242 on this node"),
+    errors.NodeLockedError(
+        "/tmp/eray-1000/123/node.lock",
+        "process 4242 on this node",
+        "job 123 has a cluster already: `eray run -- python train.py` runs for 3 min 20 s, from node01 (process 4242 "
+        "on this node)",
+        REMEDIES["run"],
+    ),
     errors.ChannelClosed("node02", "it closed the connection"),
     errors.WorldContradictionError("train", "process_count", "4", "8"),
     errors.NotJoinedError("train", 3, 2, "the world is in generation 1"),

@@ -80,7 +80,8 @@ def test_token_of_another_secret_is_not_guessed(given, kept):
         (BY_OPTION, "choose one with `--job local-1`"),
         (
             BY_EXPORTS,
-            'choose one with `( eval "$(eray env --job local-1)"; python … )`, which sets RAY_ADDRESS, or end the others',
+            'choose one with `( eval "$(eray env --job local-1)"; python … )`, which sets RAY_ADDRESS, '
+            "or end the others",
         ),
     ],
     ids=["a command", "a program"],
