@@ -7,6 +7,7 @@ from typing import Any
 from eray import _driver_cluster as clusters
 from eray._bringup import Site, step_spec
 from eray._connection import Connection
+from eray._core.access import RAY_ADDRESS
 from eray._driver_cluster import RayInit
 from eray._identity import identify
 from eray._own_cluster import attach_own, find_node_file
@@ -119,7 +120,7 @@ def _job_cluster(site: Site) -> dict[str, Any] | None:
 
 def _asked(address: str | None, environ: Mapping[str, str]) -> tuple[str | None, str]:
     """Return the address that the caller or the environment asks for, and what messages call it."""
-    named = "address=" if address is not None else "RAY_ADDRESS="
+    named = "address=" if address is not None else RAY_ADDRESS
     return address or environ.get("RAY_ADDRESS") or None, named
 
 
