@@ -107,6 +107,8 @@ def make_plan(
         for read in (read_environment, Settings.from_environ):
             try:
                 found.append(read(environ))
+            except SettingError as error:
+                problems.update(dict.fromkeys(map(_problem, error.each())))
             except ConfigurationError as error:
                 problems[_problem(error)] = None
         if len(found) == 2:
