@@ -77,7 +77,23 @@ class _VariableError(ConfigurationError):
 
 
 class SettingError(_VariableError):
-    """An ERAY_* variable or an argument has a value that eray cannot use."""
+    """An ERAY_* variable or an argument has a value that eray cannot use.
+
+    ``more`` are the (variable, value, reason) of others that are bad too.
+    """
+
+    def __init__(self, variable: str, value: str, reason: str, more: Sequence[Sequence[str]] = ()) -> None:
+        super().__init__(variable, value, reason)
+        self.more = tuple((str(name), str(text), str(why)) for name, text, why in more)
+        if self.more:
+            self.args = (*self.args, self.more)
+
+    def each(self) -> "list[SettingError]":
+        """Return one error for each variable."""
+        return [SettingError(*bad) for bad in ((self.variable, self.value, self.reason), *self.more)]
+
+    def __str__(self) -> str:
+        return super().__str__() + "".join(f"; and {name}={value!r}: {why}" for name, value, why in self.more)
 
 
 class SlurmFormatError(_VariableError):

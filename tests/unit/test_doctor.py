@@ -89,7 +89,7 @@ def test_doctor_without_a_job_has_no_error_of_one():
         ({"ERAY_TMPDIR": "/none"}, "temporary-directory", "error", "/none"),
         ({"ERAY_TMPDIR": "/none"}, "run-directory", "error", "is no directory"),
         ({"ERAY_TMPDIR": "/tmp/" + "x" * 40}, "run-directory", "error", "too long"),
-        ({"ERAY_SECRET": "short"}, "secret", "error", "32 characters"),
+        ({"ERAY_SECRET": "short"}, "environment", "error", "setting: ERAY_SECRET='(5 characters)': must have 32"),
         ({"ERAY_SECRET": "s" * 32}, "secret", "ok", "ERAY_SECRET, fingerprint "),
         ({"ERAY_AUTH": "disabled"}, "secret", "warning", "run code as you"),
         ({"ERAY_STATE_DIR": "/none/state"}, "state-directory", "error", "/none"),
