@@ -30,6 +30,7 @@ WIRING = {
     "_auto_ray",
     "_look",
     "_distributed",
+    "_asking",
     "_beside",
 }  # between the doors and the rooms
 MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
