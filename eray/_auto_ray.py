@@ -12,9 +12,10 @@ from eray._driver_cluster import RayInit
 from eray._identity import identify
 from eray._own_cluster import attach_own, find_node_file
 from eray._ray import attach, foreign
-from eray._ray.asking import find_coordinator
+from eray._ray.calls import find_coordinator
 from eray._ray.driver import shared_cluster
 from eray._ray.notices import say
+from eray._ray.relayed import RelayedClient
 from eray._slurm.environment import Mode
 from eray.errors import ConnectionStateError, RayAttachError, UsageError
 
@@ -71,6 +72,8 @@ def use_connection(
     start_workers: bool,
 ) -> None:
     """Let a process that has joined keep its Ray, in another namespace and with the caller's arguments where asked."""
+    if isinstance(connection._client, RelayedClient):
+        connection._client.attach()
     address, named = _asked(address, environ)
     if address is not None and address != attach.current_address():
         foreign.attach(address, named=named)  # an error names both, where they are two

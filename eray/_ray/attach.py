@@ -89,10 +89,10 @@ def attach(
 
 
 def detach() -> None:
-    """End this process's attachment."""
-    import ray
+    """End this process's attachment, if it has one."""
+    if current_address() is not None:
+        import ray
 
-    if ray.is_initialized():
         ray.shutdown()
 
 

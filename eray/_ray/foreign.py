@@ -8,7 +8,7 @@ from eray._core.access import RAY_ADDRESS
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._io.signals import kept_sigterm
 from eray._ray import attach as own
-from eray._ray.asking import find_coordinator
+from eray._ray.calls import find_coordinator
 from eray._ray.client import CoordinatorClient
 from eray.errors import RayAttachError
 
