@@ -14,7 +14,7 @@ from typing import Any
 
 import ray
 
-from eray._core.timing import poll_s
+from eray._core.timing import LONG_POLL_S, poll_s
 from eray._ray.client import FOLLOW_S
 
 PER_NODE = 8
@@ -60,6 +60,22 @@ async def join(handle: Any, world: str, index: int, count: int) -> dict[str, Any
         asked["generation"] = answer["generation"]
 
 
+async def join_node(handle: Any, world: str, first: int, count: int) -> dict[str, Any]:
+    """Return the place of a node's first process; all of the node are asked for by one call, as the head does it."""
+    asked = [request(world, index, count) for index in range(first, min(first + PER_NODE, count))]
+    while True:
+        answer = await handle.together.remote("join", [[each] for each in asked], LONG_POLL_S)
+        if answer.get("error"):
+            raise SystemExit(f"{world}, process {first} and those beside it: {answer}")
+        places = answer["answers"]
+        if bad := [each for each in places if each.get("error") or each["failure"]]:
+            raise SystemExit(f"{world}, process {first} and those beside it: {bad[0]}")
+        if all(each["done"] for each in places):
+            return dict(places[0])
+        for each, place in zip(asked, places, strict=True):
+            each["generation"] = place["generation"]
+
+
 async def meet(handle: Any, world: str, index: int, count: int) -> dict[str, Any]:
     """Return when as many have come to the bare barrier."""
     answer: dict[str, Any] = await handle.arrive.remote(world, index, count)
@@ -86,9 +102,11 @@ async def run(handle: Any, world: str, index: int, count: int) -> dict[str, Any]
 async def all_of(command: dict[str, Any]) -> dict[str, Any]:
     """Carry out one command: all simulated processes of this driver at once."""
     handle = ray.get_actor(command["actor"], namespace="eray")
-    way = {"join": join, "meet": meet, "live": live, "run": run}[command["way"]]
+    way = {"join": join, "join_node": join_node, "meet": meet, "live": live, "run": run}[command["way"]]
+    step = PER_NODE if way is join_node else 1
     calls: list[Awaitable[dict[str, Any]]] = [
-        way(handle, command["world"], index, command["count"]) for index in range(command["first"], command["end"])
+        way(handle, command["world"], index, command["count"])
+        for index in range(command["first"], command["end"], step)
     ]
     started = time.time()
     answers = await asyncio.gather(*calls)

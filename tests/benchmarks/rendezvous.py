@@ -1,12 +1,13 @@
 """Time the rendezvous: many simulated processes join the real coordinator, beside a bare barrier of as many calls.
 
-    python tests/benchmarks/rendezvous.py [--up-to 10000] [--runs 3] [--drivers 4] [--measured] [--json FILE]
+    python tests/benchmarks/rendezvous.py [--up-to 10000] [--runs 3] [--drivers 4] [--measured] [--by-node] [--json FILE]
 
 The bare barrier is an async actor that counts and sets an event: what Ray itself costs for as many blocking calls from
 the same drivers. The two take turns, each time in a new actor, the coordinator with its snapshot on disk. Wall time
 starts when the first driver sends its first call and ends when the last has its last answer; "last" is the time from
 the last report's arrival in the actor to the last answer in a driver. CPU and memory are those of the actor's process,
-answers their length as JSON. Always exits 0: it measures, and tests nothing.
+answers their length as JSON. With ``--by-node`` one call asks for the eight processes of a node, as the head does under
+ERAY_ATTACH=demand; the way from the processes to the head is not in it. Always exits 0: it measures, and tests nothing.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from statistics import median
 from typing import Any
 
 import ray
+from crowd import PER_NODE
 
 from eray._core.topology import Phase
 from eray._ray.client import CoordinatorClient
@@ -80,7 +82,7 @@ class Crowd:
 
     def meet(self, way: str, actor: str, count: int) -> dict[str, float]:
         """Let ``count`` processes meet; return when the first began, when the last ended, and the longest answer."""
-        share = -(-count // len(self._drivers))
+        share = -(-count // (len(self._drivers) * PER_NODE)) * PER_NODE  # whole nodes
         for turn, driver in enumerate(self._drivers):
             command = {"way": way, "actor": actor, "world": "main", "count": count}
             command |= {"first": min(turn * share, count), "end": min((turn + 1) * share, count)}
@@ -115,10 +117,16 @@ def main() -> None:
     with private_ray() as directory:
         crowd = Crowd(args.drivers, ray.get_runtime_context().gcs_address)
         try:
-            _bare(crowd, 64), _ours(crowd, 64, directory, args.measured)  # so that neither pays for what is done once
+            way = "join_node" if args.by_node else "join"
+            (
+                _bare(crowd, 64),
+                _ours(crowd, 64, directory, args.measured, way),
+            )  # so that neither pays for what is done once
             show_head()
             for size in sizes:
-                runs = [(_bare(crowd, size), _ours(crowd, size, directory, args.measured)) for _ in range(args.runs)]
+                runs = [
+                    (_bare(crowd, size), _ours(crowd, size, directory, args.measured, way)) for _ in range(args.runs)
+                ]
                 show(size, runs)
                 found[str(size)] = [[asdict(each) for each in pair] for pair in runs]
         finally:
@@ -194,12 +202,12 @@ def new_coordinator(directory: str, measured: bool = False) -> tuple[str, Any]:
     return name, handle
 
 
-def _ours(crowd: Crowd, count: int, directory: str, measured: bool) -> Meeting:
+def _ours(crowd: Crowd, count: int, directory: str, measured: bool, way: str) -> Meeting:
     name, handle = new_coordinator(directory, measured)
     client = CoordinatorClient(handle)
     pid = client.ping()["pid"]
     before = cpu_s(pid)
-    seen = crowd.meet("join", name, count)
+    seen = crowd.meet(way, name, count)
     spent_s = cpu_s(pid) - before
     world = client.topology().world("main")
     assert world is not None
@@ -241,6 +249,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3, help="runs of each way and size; medians are shown (default: 3)")
     parser.add_argument("--drivers", type=int, default=4, help="how many drivers share the processes (default: 4)")
     parser.add_argument("--measured", action="store_true", help="the coordinator shows its metrics to Ray's agent")
+    parser.add_argument("--by-node", action="store_true", help="one call of eray's a node of eight processes")
     parser.add_argument("--json", metavar="FILE", help="write every run there")
     return parser.parse_args()
 
