@@ -1,6 +1,6 @@
 """Time the rendezvous: many simulated processes join the real coordinator, beside a bare barrier of as many calls.
 
-    python tests/benchmarks/rendezvous.py [--up-to 10000] [--runs 3] [--drivers 4] [--measured] [--by-node] [--json FILE]
+    python tests/benchmarks/rendezvous.py [--up-to 10000] [--runs 3] [--drivers 4] [--by-node] [--json FILE]
 
 The bare barrier is an async actor that counts and sets an event: what Ray itself costs for as many blocking calls from
 the same drivers. The two take turns, each time in a new actor, the coordinator with its snapshot on disk. Wall time
