@@ -1,8 +1,9 @@
 """Slurm's host lists: ``gpu[01-03,07],login1`` is five names, in that order."""
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import chain, product, repeat
 from math import prod
 from typing import NamedTuple
 
@@ -107,11 +108,39 @@ class _Product(NamedTuple):
     size: int
 
     def names(self) -> Iterator[str]:
-        choices: list[list[str]] = []
-        for literal, ranges in zip(self.literals[:-1], self.brackets, strict=True):
-            choices.append([literal])
-            choices.append([f"{number:0{width}d}" for low, high, width in ranges for number in range(low, high + 1)])
-        return map("".join, product(*choices, self.literals[-1:]))
+        *others, last = self.brackets
+        *literals, before, after = self.literals
+        choices: list[Iterable[str]] = []
+        for literal, ranges in zip(literals, others, strict=True):
+            choices += [literal], _numbered([""], ranges)
+        names = _numbered(map("".join, product(*choices, [before])), last)
+        return map(str.__add__, names, repeat(after)) if after else names
+
+
+def _numbered(prefixes: Iterable[str], ranges: Sequence[tuple[int, int, int]]) -> Iterator[str]:
+    """Yield every prefix with every number. A name is one addition of two texts: a list may have 100,000 names."""
+    runs = [run for each in ranges for run in _runs(*each)]
+    return chain.from_iterable(map((prefix + head).__add__, tails) for prefix in prefixes for head, tails in runs)
+
+
+def _runs(low: int, high: int, width: int) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the numbers of a range as a common head and the tails after it, of three digits at most."""
+    plain, padded = _tails()
+    while low <= high:
+        digits = len(str(low))
+        head, tail = divmod(low, 1000)
+        last = min(high, low - tail + 999, 10**digits - 1)
+        zeros = "0" * (width - digits)
+        if digits <= 3:
+            yield zeros, plain[low : last + 1]
+        else:
+            yield f"{zeros}{head}", padded[tail : tail + last - low + 1]
+        low = last + 1
+
+
+@cache
+def _tails() -> tuple[list[str], list[str]]:
+    return [str(number) for number in range(1000)], [f"{number:03d}" for number in range(1000)]
 
 
 def _parse_product(element: str, text: str, variable: str) -> _Product:
