@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eray._settings import Settings
+from eray.errors import SettingError
 
 LOG, LOG_FORMAT = "ERAY_LOG", "ERAY_LOG_FORMAT"
 PACKAGE = "eray"
@@ -98,6 +99,14 @@ def log_settings(environ: Mapping[str, str]) -> Settings:
         SettingError: one of them has a value that it cannot have.
     """
     return Settings.from_environ({name: environ[name] for name in (LOG, LOG_FORMAT) if name in environ})
+
+
+def is_debug(environ: Mapping[str, str]) -> bool:
+    """Tell whether ERAY_LOG is debug. A value that it cannot have is not; who sets the log up raises the error."""
+    try:
+        return Settings.from_environ({LOG: environ.get(LOG, "")}).log == "debug"
+    except SettingError:
+        return False
 
 
 def host_of(environ: Mapping[str, str]) -> str:
