@@ -53,7 +53,7 @@ def attach() -> Cluster:
     """
     from eray._ray import attach as ray_attach
     from eray._ray import foreign
-    from eray._ray.asking import find_coordinator
+    from eray._ray.calls import find_coordinator
     from eray._ray.cluster_client import ClusterClient
 
     environ: MutableMapping[str, str] = os.environ

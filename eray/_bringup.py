@@ -19,9 +19,7 @@ from eray._slurm.allocation import node_aliases
 from eray._slurm.environment import SlurmEnvironment
 from eray._slurm.membership import require_job
 from eray._slurm.visibility import ray_visibility
-from eray.errors import SettingError
 
-SECRET_CHARACTERS = 32
 LOCAL_KEY_BYTES = 4
 
 
@@ -102,16 +100,12 @@ def shared_secret(settings: Settings) -> bytes:
     """Return the secret that all nodes of the user's clusters share.
 
     Raises:
-        SettingError: ERAY_SECRET is too short.
         SecretError, DirectoryError: the secret's file is not safe, or cannot be made.
     """
     if settings.auth == "disabled":
         return b""
     if settings.secret is None:
         return ensure_secret(os.path.expanduser(settings.state_dir))
-    if len(settings.secret) < SECRET_CHARACTERS:
-        reason = f"must have {SECRET_CHARACTERS} characters or more, as from `openssl rand -hex 32`"
-        raise SettingError("ERAY_SECRET", f"({len(settings.secret)} characters)", reason)
     return settings.secret.encode()
 
 

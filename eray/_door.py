@@ -1,15 +1,24 @@
-"""What stands between the public functions and their callers: an error of eray's, without eray's own frames."""
+"""What stands between the public functions and their callers: errors without eray's own frames, and one warning."""
 
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import ParamSpec, TypeVar
 
 from eray._io.log_lines import is_debug
+from eray._ray.notices import say
+from eray._slurm.membership import misspellings
 from eray.errors import ErayError, WorldFailedError
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@cache
+def _warn() -> None:
+    """Say once which variables are misspelled."""
+    for line in misspellings(os.environ):
+        say(line)
 
 
 def door(function: Callable[P, T]) -> Callable[P, T]:
@@ -20,6 +29,7 @@ def door(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        _warn()
         try:
             return function(*args, **kwargs)
         except ErayError as exc:

@@ -1,13 +1,18 @@
 """The ERAY_* variables: one table with name, type, default, unit and meaning."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any
 
 from eray.errors import SettingError
 
 WARNINGS = frozenset({"USR1", "USR2", "TERM"})
+SECRET_CHARACTERS = 32
+PREFIX = "ERAY_"
+ALIKE = 0.7
+"""How like a variable of the table a name must be to count as misspelled; a site's own (ERAY_ROOT) are its business."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +20,7 @@ class Setting:
     """One row of the table."""
 
     variable: str
-    kind: str  # "text", "path", "seconds", "count", "ports", "flag", "devices", "signals", or "a|b|c" for a choice
+    kind: str  # "text", "path", "secret", "seconds", "count", "ports", "flag", "devices", "signals", "a|b" for a choice
     meaning: str
 
 
@@ -35,7 +40,7 @@ class Settings:
     tmpdir: str = _row("ERAY_TMPDIR", "path", "/tmp", "node-local parent of the run directory")
     state_dir: str = _row("ERAY_STATE_DIR", "text", "~/.eray", "secret and job directories")
     secret: str | None = _row(
-        "ERAY_SECRET", "text", None, "shared secret instead of ~/.eray/secret, 32 characters or more"
+        "ERAY_SECRET", "secret", None, "shared secret instead of ~/.eray/secret, 32 characters or more"
     )
     auth: str = _row("ERAY_AUTH", "token|disabled", "token", "whether Ray and the beacon ask for a token")
     devices: str | None = _row("ERAY_DEVICES", "devices", None, "all, split, own, none, or ordinals such as 0,2")
@@ -59,13 +64,19 @@ class Settings:
     )
     log: str = _row("ERAY_LOG", "debug|info|warning|error", "warning", "verbosity on stderr")
     log_format: str = _row("ERAY_LOG_FORMAT", "text|json", "text", "form of the log's lines; `--log-json` sets json")
+    attach: str = _row(
+        "ERAY_ATTACH",
+        "connect|demand",
+        "connect",
+        "whether connect() attaches the process to Ray, or only what needs it",
+    )
     world: str | None = _row("ERAY_WORLD", "text", None, "name of the world to join")
     generation: int | None = _row("ERAY_GENERATION", "count", None, "set by `eray run`: the world's life")
     process_index: int | None = _row("ERAY_PROCESS_INDEX", "count", None, "this process's index in its world")
     process_count: int | None = _row("ERAY_PROCESS_COUNT", "count", None, "processes in the world")
     run_dir: str | None = _row("ERAY_RUN_DIR", "text", None, "set by `eray run`: the node's run directory")
     devices_per_process: int | None = _row(
-        "ERAY_DEVICES_PER_PROCESS", "count", None, "set by `eray run`: devices a process"
+        "ERAY_DEVICES_PER_PROCESS", "count", None, "devices of each process; default of `--devices-per-process`"
     )
 
     @classmethod
@@ -73,13 +84,18 @@ class Settings:
         """Read the table's variables from ``environ``.
 
         Raises:
-            SettingError: a variable is set to a value that it cannot have.
+            SettingError: variables are set to values that they cannot have; it tells all of them.
         """
-        values = {}
+        values, bad = {}, []
         for name, setting in settings_table():
             text = environ.get(setting.variable, "").strip()
             if text:
-                values[name] = _parse(setting, text)
+                try:
+                    values[name] = _parse(setting, text)
+                except SettingError as error:
+                    bad.append((error.variable, error.value, error.reason))
+        if bad:
+            raise SettingError(*bad[0], bad[1:])
         return cls(**values)
 
 
@@ -88,9 +104,29 @@ def settings_table() -> tuple[tuple[str, Setting], ...]:
     return tuple((item.name, item.metadata["setting"]) for item in fields(Settings))
 
 
+def misspelled(environ: Iterable[str]) -> list[str]:
+    """Return a line for each name that is none of the table's, but nearly one."""
+    known = [setting.variable.removeprefix(PREFIX) for _, setting in settings_table()]
+    lines = []
+    for name in sorted(environ):
+        word = name.removeprefix(PREFIX)
+        if name == word or word in known or word.startswith("TEST_"):
+            continue
+        longer = [each for each in known if word.startswith(f"{each}_")]
+        close = get_close_matches(word, known, n=1, cutoff=ALIKE) or longer
+        if close:
+            lines.append(f"{name} is set, and eray reads no such variable; did you mean {PREFIX}{close[0]}?")
+    return lines
+
+
 def _parse(setting: Setting, text: str) -> Any:
     kind = setting.kind
     if kind == "text":
+        return text
+    if kind == "secret":
+        if len(text) < SECRET_CHARACTERS:
+            reason = f"must have {SECRET_CHARACTERS} characters or more, as from `openssl rand -hex 32`"
+            raise SettingError(setting.variable, f"({len(text)} characters)", reason)
         return text
     if kind == "path":
         if not text.startswith("/"):

@@ -77,7 +77,23 @@ class _VariableError(ConfigurationError):
 
 
 class SettingError(_VariableError):
-    """An ERAY_* variable or an argument has a value that eray cannot use."""
+    """An ERAY_* variable or an argument has a value that eray cannot use.
+
+    ``more`` are the (variable, value, reason) of others that are bad too.
+    """
+
+    def __init__(self, variable: str, value: str, reason: str, more: Sequence[Sequence[str]] = ()) -> None:
+        super().__init__(variable, value, reason)
+        self.more = tuple((str(name), str(text), str(why)) for name, text, why in more)
+        if self.more:
+            self.args = (*self.args, self.more)
+
+    def each(self) -> "list[SettingError]":
+        """Return one error for each variable."""
+        return [SettingError(*bad) for bad in ((self.variable, self.value, self.reason), *self.more)]
+
+    def __str__(self) -> str:
+        return super().__str__() + "".join(f"; and {name}={value!r}: {why}" for name, value, why in self.more)
 
 
 class SlurmFormatError(_VariableError):
@@ -255,13 +271,18 @@ class PlacementError(ClusterError, TimeoutError):
 
 
 class NodeLockedError(ClusterError):
-    """Another supervisor of the same cluster holds this node's run directory. ``holder`` says who, as words."""
+    """Another supervisor of the same cluster holds this node's run directory. ``holder`` says who, as words.
 
-    def __init__(self, path: str, holder: str) -> None:
-        super().__init__(path, holder)
-        self.path, self.holder = path, holder
+    ``found`` and ``remedy`` say it for people, where that supervisor has told what it serves.
+    """
+
+    def __init__(self, path: str, holder: str, found: str = "", remedy: str = "") -> None:
+        super().__init__(path, holder, found, remedy)
+        self.path, self.holder, self.found, self.remedy = path, holder, found, remedy
 
     def __str__(self) -> str:
+        if self.found:
+            return f"{self.found}; {self.remedy}"
         return f"{self.path} is held by {self.holder}; one supervisor a node and cluster is enough, stop one of the two"
 
 

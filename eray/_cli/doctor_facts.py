@@ -225,7 +225,7 @@ def _secret(settings: Settings, state_dir: str) -> str | Fault | None:
     try:
         given = settings.secret is not None or settings.auth == "disabled"
         secret = shared_secret(settings) if given else read_secret(os.path.join(state_dir, SECRET_NAME))
-    except (SecretError, SettingError) as exc:
+    except SecretError as exc:
         return Fault.of(exc)
     return None if secret is None else naming.secret_fingerprint(secret)
 

@@ -6,9 +6,12 @@ import os
 import signal
 import sys
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from eray._io.log_lines import LOG_FORMAT, host_of, log_command, log_settings
+from eray._ray.notices import say
+from eray._slurm.membership import misspellings
 from eray.errors import ErayError
 
 COMMANDS = {
@@ -40,14 +43,22 @@ class CommandParser(argparse.ArgumentParser):
     """Refuses options that it does not know with its own usage: argparse would show that of ``eray`` alone."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **{"formatter_class": _Formatter, **options})
+        super().__init__(*args, **{"formatter_class": _Formatter, "allow_abbrev": False, **options})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and end with code 2 where something is left."""
         parsed, left = super().parse_known_args(args, namespace)
         if left:
-            self.error(f"unrecognized arguments: {' '.join(left)}")
+            self.error(f"unrecognized arguments: {' '.join(left)}{self._meant(left)}")
         return parsed, left
+
+    def _meant(self, left: Sequence[str]) -> str:
+        """Return the option that the first of these words is nearly, as a question."""
+        word = left[0].partition("=")[0]
+        known = [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
+        longer = [name for name in known if word.startswith("--") and name.startswith(word)]
+        close = longer or get_close_matches(word, known, n=1)
+        return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,6 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.environ[LOG_FORMAT] = "json"  # the processes that it starts write the same
         # Nothing else is read here: the command reads the rest, and says what is wrong with it.
         log_command(log_settings(os.environ), host_of(os.environ))
+        if args.command != "node" and not getattr(args, "led", False):
+            for line in misspellings(os.environ):
+                say(line)
         code = int(args.run(args, os.environ))
         sys.stdout.flush()
         return code

@@ -5,11 +5,19 @@ import json
 import re
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from eray._core.division import VARIABLE, check_division
+from eray._settings import Settings
+from eray._show.planned import HEADINGS, UNKNOWN, planned_rows, table
+from eray._slurm.allocation import read_allocation, tasks_per_node
+from eray._slurm.environment import SHELLS, Mode
 from eray._slurm.hostlist import fold_hostlist
-from eray._slurm.plan import Plan, make_plan
-from eray.errors import UsageError
+from eray._slurm.membership import misspellings
+from eray._slurm.plan import SETTING, Plan, Problem, make_plan, problem_of
+from eray._slurm.variables import PROCID
+from eray.errors import ConfigurationError, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,11 +39,45 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         UsageError: a file of ``--environ`` cannot be read.
     """
     captured = [read_environ_file(path) for path in args.environ]
+    for line in dict.fromkeys(line for each in captured for line in misspellings(each)):
+        print(f"eray: note: {line}", file=sys.stderr)
     plan = make_plan(captured) if captured else make_plan([environ], host=socket.gethostname())
-    print(json.dumps(plan.to_json(), indent=2) if args.json else _as_text(plan))
-    for notice in plan.notices:
+    starts: list[str] = []
+    if plan.environment in SHELLS and plan.nodes and not plan.problems:
+        starts, problems = _starts(captured[0] if captured else environ)
+        plan = replace(plan, problems=problems)
+    is_first = bool(captured) or environ.get(PROCID, "0") == "0" or plan.environment is not Mode.STEP
+    if args.json:
+        print(json.dumps(plan.to_json(), indent=2))
+    elif is_first:
+        print("\n".join(_as_text(plan, starts)))
+    elif lines := _own_lines(plan):
+        print("\n".join(lines))
+    for notice in plan.notices if is_first else ():
         print(f"eray: note: {notice}", file=sys.stderr)
     return 3 if plan.problems else 0
+
+
+def _starts(environ: Mapping[str, str]) -> tuple[list[str], tuple[Problem, ...]]:
+    """Return what `eray run` and `srun` would start over the allocation around, and what is wrong with the former."""
+    settings = Settings.from_environ(environ)
+    try:
+        allocation = read_allocation(environ)
+        nodes, there = allocation.nodes, allocation.known_gpus
+        tasks = tasks_per_node(environ, allocation)
+    except ConfigurationError as error:
+        return [], (problem_of(error),)
+    each, override = settings.devices_per_process or None, settings.devices
+    rows = [("eray run", *row) for row in planned_rows(nodes, (1,) * len(nodes), there, each, override)]
+    rows += [("srun", *row) for row in planned_rows(nodes, tasks, there, None, override)] if tasks else []
+    lines = table([("started by", *HEADINGS), *rows])
+    unknown = f"what other options of eray run (`eray run --dry-run …`) and srun ask for, {UNKNOWN}"
+    try:
+        if override is None:
+            check_division(nodes[0], there, 1, each, VARIABLE)
+    except ConfigurationError as error:
+        return [*lines, f"not known here: {unknown}"], (problem_of(error),)
+    return [*lines, f"not known here: {unknown}"], ()
 
 
 def read_environ_file(path: str) -> dict[str, str]:
@@ -65,7 +107,7 @@ def read_environ_file(path: str) -> dict[str, str]:
     return environ
 
 
-def _as_text(plan: Plan) -> str:
+def _as_text(plan: Plan, starts: Sequence[str]) -> list[str]:
     rows = [("environment", str(plan.environment))]
     if plan.job:
         step = f", step {plan.job.step}" if plan.job.step is not None else ""
@@ -81,10 +123,18 @@ def _as_text(plan: Plan) -> str:
     if plan.process_count is not None:
         rows.append(("processes", f"{plan.process_count}, {len(plan.processes)} shown"))
     lines = [f"{name:<13} {value}" for name, value in rows]
-    if plan.processes:
-        lines += ["", *_table(plan)]
-    lines += ["", *(f"problem: {problem.code}: {problem.message}" for problem in plan.problems)]
-    return "\n".join(lines if plan.problems else lines[:-1])
+    if plan.processes or starts:
+        lines += ["", *(_table(plan) if plan.processes else starts)]
+    return [*lines, *([""] if plan.problems else []), *_problems(plan)]
+
+
+def _own_lines(plan: Plan) -> list[str]:
+    """Return what a task says that is not the first: of the shared part, and of settings, that one tells."""
+    return [*_table(plan)[1:], *_problems(replace(plan, problems=tuple(p for p in plan.problems if p.code != SETTING)))]
+
+
+def _problems(plan: Plan) -> list[str]:
+    return [f"problem: {problem.code}: {problem.message}" for problem in plan.problems]
 
 
 def _table(plan: Plan) -> list[str]:
@@ -94,5 +144,4 @@ def _table(plan: Plan) -> list[str]:
         ids = "-" if one.local_device_ids is None else ",".join(str(ordinal) for ordinal in one.local_device_ids)
         local = f"{one.local_index} of {one.local_count}"
         rows.append((str(one.process_index), one.node, local, visible, ids, one.device_rule or "undecided"))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return table(rows)

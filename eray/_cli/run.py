@@ -2,21 +2,24 @@
 
 import argparse
 import os
+import shlex
 import sys
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from functools import partial
 
 from eray._bringup import Site, local_spec, ray_environment, step_spec
 from eray._cli.program import program_of
 from eray._cli.step import add_step_arguments, run_step, step_of
+from eray._core.division import OPTION, VARIABLE, check_division
 from eray._core.lives import Rule
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._identity import WORLD
 from eray._settings import Settings
+from eray._show.planned import HEADINGS, UNKNOWN, planned_rows, table
 from eray._slurm.allocation import read_allocation
 from eray._slurm.environment import SHELLS, Mode, SlurmEnvironment, read_environment
 from eray._slurm.membership import foreign_error
-from eray.errors import UsageError
+from eray.errors import DevicePlanError, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--processes", type=_count, metavar="N", help="processes in all")
     parser.add_argument("--processes-per-node", type=_count, metavar="K", help="processes on each node (default: 1)")
     parser.add_argument(
-        "--devices-per-process", type=_count, metavar="D", help="devices of each process; on CPUs JAX makes that many"
+        "--devices-per-process",
+        type=_count,
+        metavar="D",
+        help="devices of one process, not of the node: K processes need K times D GPUs there; on CPUs JAX makes D",
     )
     parser.add_argument(
         "--max-restarts",
@@ -50,9 +56,7 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
         raise UsageError("--min-nodes tells on how few nodes the world may be started again; give --max-restarts too")
     settings, slurm = Settings.from_environ(environ), read_environment(environ)
     if slurm.mode in SHELLS:
-        _check_min_nodes(args.min_nodes, len(read_allocation(environ).nodes), "ask Slurm for more (--nodes)")
-        words, may_restart = _options(args, command), args.max_restarts > 0
-        return run_step("run", words, environ, dry_run=args.dry_run, no_kill=may_restart)
+        return _start_step(args, command, settings, environ)
     site = Site(environ, settings, slurm)
     if slurm.mode is Mode.STEP:
         step_of(slurm, "eray run")
@@ -63,10 +67,63 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
         _require_local(slurm)
         _check_min_nodes(args.min_nodes, 1, "start this in a Slurm allocation of several")
         spec = local_spec(site, "run", _world(args, command, 1, settings))
+    there = len(spec.visible) if spec.visible is not None else spec.gpus_on_node or spec.hardware_count or 0
+    asked = _Asked(args, settings)
+    assert spec.world is not None
     if args.dry_run:
-        _print(spec)
+        if spec.node_rank == 0:
+            print("\n".join(asked.table(spec.nodes, spec.world.per_node, there)))
+            print(f"each process: {shlex.join(command)}")
+        asked.check((spec.node,), spec.world.per_node[spec.node_rank :][:1], there)
         return 0
+    if asked.each is not None:
+        try:
+            asked.check((spec.node,), spec.world.per_node[spec.node_rank :][:1], there)
+        except DevicePlanError as exc:
+            _tell_others(spec, exc)
+            raise
     return serve(spec, environ, led=args.led)
+
+
+def _start_step(
+    args: argparse.Namespace, command: list[str], settings: Settings, environ: MutableMapping[str, str]
+) -> int:
+    """Start one step over the allocation, of which the batch script knows the number of GPUs."""
+    allocation = read_allocation(environ)
+    nodes, there = allocation.nodes, allocation.known_gpus
+    _check_min_nodes(args.min_nodes, len(nodes), "ask Slurm for more (--nodes)")
+    per_node, asked = _per_node(args, len(nodes)), _Asked(args, settings)
+    if args.dry_run:
+        print("\n".join([*asked.table(nodes, per_node, there), f"not known here: {UNKNOWN}"]))
+    if args.dry_run or asked.each is not None:
+        asked.check(nodes, per_node, there)
+    words, may_restart = _options(args, command), args.max_restarts > 0
+    return run_step("run", words, environ, dry_run=args.dry_run, no_kill=may_restart)
+
+
+class _Asked:
+    """How many devices a process is to have, and by what the user said so."""
+
+    def __init__(self, args: argparse.Namespace, settings: Settings) -> None:
+        self.each = args.devices_per_process or settings.devices_per_process or None
+        self._option = OPTION if args.devices_per_process is not None else VARIABLE
+        self._override = settings.devices
+
+    def table(self, nodes: Sequence[str], per_node: Sequence[int], there: int | None) -> list[str]:
+        """Return what would be started on each node."""
+        return table([HEADINGS, *planned_rows(nodes, per_node, there, self.each, self._override)])
+
+    def check(self, nodes: Sequence[str], per_node: Sequence[int], there: int | None) -> None:
+        """Refuse what the nodes' devices cannot give, unless ERAY_DEVICES decides."""
+        for node, count in zip(nodes, per_node, strict=True):
+            if self._override is None:
+                check_division(node, there, count, self.each, self._option)
+
+
+def _tell_others(spec: NodeSpec, error: DevicePlanError) -> None:
+    from eray._ray.refusal import tell_others
+
+    tell_others(spec, error)
 
 
 def serve(spec: NodeSpec, environ: MutableMapping[str, str], *, led: bool) -> int:
@@ -82,14 +139,15 @@ def serve(spec: NodeSpec, environ: MutableMapping[str, str], *, led: bool) -> in
 
 
 def _world(args: argparse.Namespace, command: list[str], node_count: int, settings: Settings) -> WorldSpec:
-    min_nodes = args.min_nodes or 1
+    rule = Rule(args.max_restarts, args.min_nodes or 1, settings.healthy_s)
+    return WorldSpec(WORLD, tuple(command), _per_node(args, node_count), _Asked(args, settings).each, rule)
+
+
+def _per_node(args: argparse.Namespace, node_count: int) -> tuple[int, ...]:
     if args.processes is None:
-        per_node = (args.processes_per_node or 1,) * node_count
-    else:
-        each, more = divmod(args.processes, node_count)
-        per_node = tuple(each + (rank < more) for rank in range(node_count))
-    rule = Rule(args.max_restarts, min_nodes, settings.healthy_s)
-    return WorldSpec(WORLD, tuple(command), per_node, args.devices_per_process, rule)
+        return (args.processes_per_node or 1,) * node_count
+    each, more = divmod(args.processes, node_count)
+    return tuple(each + (rank < more) for rank in range(node_count))
 
 
 def _check_min_nodes(wanted: int | None, found: int, remedy: str) -> None:
@@ -114,13 +172,6 @@ def _require_local(slurm: SlurmEnvironment) -> None:
         raise foreign_error(slurm)
     if slurm.mode is Mode.RAY_WORKER:
         raise UsageError("`eray run` inside a Ray worker or job driver would start a Ray within Ray; use eray.launch()")
-
-
-def _print(spec: NodeSpec) -> None:
-    world = spec.world
-    assert world is not None
-    for index, (_, _, _, node) in enumerate(world.layout(spec.nodes)):
-        print(f"[{index}] on {node}: {' '.join(world.argv)}")
 
 
 def _count(text: str, least: int = 1) -> int:

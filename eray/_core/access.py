@@ -12,6 +12,8 @@ from eray.errors import ErayError, RayAttachError, UsageError
 PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
 """What starts a cluster, as people call it."""
 PROGRAM_LENGTH = 60
+RAY_ADDRESS = "RAY_ADDRESS="
+"""What messages call an address that the environment names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +56,16 @@ class Life:
 
     def summary(self, now: float) -> str:
         """Say which one it is among others: ``local-1a2b3c4d (`eray run -- python train.py`, for 3 min)``."""
+        age = "" if self.began_at is None else f", for {elapsed(now - self.began_at)}"
+        return f"{self.key} (`{self.command}`{age})"
+
+    @property
+    def command(self) -> str:
+        """What started it, as people write it, in one line."""
         program = "".join(letter if letter.isprintable() else " " for letter in shlex.join(self.program))
         if len(program) > PROGRAM_LENGTH:
             program = f"{program[: PROGRAM_LENGTH - 1]}…"
-        command = PURPOSES.get(self.purpose, self.purpose) + (f" -- {program}" if program else "")
-        age = "" if self.began_at is None else f", for {elapsed(now - self.began_at)}"
-        return f"{self.key} (`{command}`{age})"
+        return PURPOSES.get(self.purpose, self.purpose) + (f" -- {program}" if program else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +115,7 @@ def derive_token(access: Life, given: str | None, kept: bytes | None) -> str | N
 
 
 BY_OPTION = "choose one with `--job {}`"
-BY_EXPORTS = 'choose one with `eval "$(eray env --job {})"`, which sets RAY_ADDRESS, or end the others'
+BY_EXPORTS = 'choose one with `( eval "$(eray env --job {})"; python … )`, which sets RAY_ADDRESS, or end the others'
 """How one of several clusters is chosen: for a command that has the option, and for a program."""
 JOB_IDS = (
     "give a Slurm job's number such as 4711 (an array's element has its own: `squeue -o %A`), or the name of a cluster "
@@ -135,6 +141,18 @@ def the_only_one(found: Sequence[L], choose: str, now: float) -> L | None:
         first = min(life.key for life in found)
         raise UsageError(f"several clusters run on this machine: {_listed(found, now)}; {choose.format(first)}")
     return found[0] if found else None
+
+
+def nothing_answers(node: str, named: str, address: str) -> RayAttachError:
+    """Return the error that no Ray is at an address; ``named`` is what the message calls that (``RAY_ADDRESS=``)."""
+    if named != RAY_ADDRESS:
+        found, remedy = f"nothing answers at {named}{address}", "see whether that cluster still runs, and is meant"
+        return RayAttachError(node, found, remedy)
+    return RayAttachError(
+        node,
+        f"{named}{address} names a cluster that is gone: nothing answers there",
+        "`unset RAY_ADDRESS`, also in the shell of `sbatch`, which passes on what `eray env` set there",
+    )
 
 
 def no_such_cluster(name: str, here: Sequence[Life], now: float, *, node: str, where: str, remedy: str) -> ErayError:

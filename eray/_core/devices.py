@@ -4,9 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from eray._core.division import OPTION
 from eray.errors import DevicePlanError, SettingError
 
 BIND = "give each process its own by `srun --gpus-per-task=N`, or all of them to each by `--gres=gpu:N`"
+COUNT = "`eray run --processes-per-node`, `srun --ntasks-per-node`"
 OVERRIDE = "set ERAY_DEVICES to all, split, own, none, or ordinals such as 0,2"
 
 
@@ -132,11 +134,14 @@ def _part(view: NodeView, process: ProcessView, visible: int, rule: str) -> Shar
     found = f"{view.local_count} processes and {visible} visible devices"
     if size == 0:
         raise DevicePlanError(
-            "too-many-processes", view.node, found, f"start at most {visible} processes a node, or {BIND}"
+            "too-many-processes", view.node, found, f"start at most {visible} processes a node ({COUNT}), or {BIND}"
         )
     if rest:
         raise DevicePlanError(
-            "devices-indivisible", view.node, found, f"start a number that divides {visible}, or {BIND}"
+            "devices-indivisible",
+            view.node,
+            found,
+            f"start a number that divides {visible} ({COUNT}), `eray run {OPTION} {size}`, or {BIND}",
         )
     ordinals = _ordinals(process, view)
     if len(ordinals) < visible:

@@ -96,9 +96,12 @@ def log_settings(environ: Mapping[str, str]) -> Settings:
     """Read the two settings of logging alone: what is wrong with others is no business of the log's.
 
     Raises:
-        SettingError: one of them has a value that it cannot have.
+        SettingError: one of them has a value that it cannot have; then it tells all settings that have.
     """
-    return Settings.from_environ({name: environ[name] for name in (LOG, LOG_FORMAT) if name in environ})
+    try:
+        return Settings.from_environ({name: environ[name] for name in (LOG, LOG_FORMAT) if name in environ})
+    except SettingError:
+        return Settings.from_environ(environ)
 
 
 def is_debug(environ: Mapping[str, str]) -> bool:

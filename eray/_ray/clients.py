@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eray._io.link import MAX_LINE
+from eray._ray.relay import NodeRelay
 
 Message = Mapping[str, Any]
 PLACE = ("world", "generation", "process_index")
@@ -52,6 +53,7 @@ class Clients:
     ) -> None:
         self._path, self._welcome, self._left, self._failed, self._gone = path, welcome, left, failed, gone
         self._told = told
+        self.relay = NodeRelay(told, lambda: sum(not client.left for client in self.connected))
         self._listener: socket.socket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._unheard: set[asyncio.Future[None]] = set()
@@ -181,6 +183,8 @@ class Clients:
         elif message["type"] == "failed":
             client.left = True
             self._failed(client, message)
+        elif message["type"] == "ask":
+            self.relay.take(client.send, message)
         elif message["type"] in ("warned", "spans"):
             self._told(message)
 

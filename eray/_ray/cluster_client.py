@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eray._core.timing import POLL_S, Deadline
 from eray._io import clock
-from eray._ray.asking import Answer, Call, ask, ray_call
+from eray._ray.asking import Answer, Call, ask
 from eray._ray.notices import Told
 from eray.errors import NodesMissingError
 
@@ -23,11 +23,11 @@ ANSWER_S = 10.0
 
 
 class ClusterClient:
-    """Asks one coordinator, the actor ``handle``. Safe to use from several threads."""
+    """Asks one coordinator, the actor ``handle``, by Ray unless ``call`` does it. Safe to use from several threads."""
 
-    def __init__(self, handle: Any, *, call: Call = ray_call) -> None:
+    def __init__(self, handle: Any, *, call: Call | None = None) -> None:
         self.handle = handle
-        self._call = call
+        self._call = call or _by_ray
 
     def ping(self, *, timeout_s: float = 30.0) -> Answer:
         """Return ``pid``, ``epoch`` and ``version`` of the coordinator."""
@@ -118,3 +118,9 @@ class ClusterClient:
 
     def _ask(self, method: str, args: Sequence[Any], timeout_s: float, wait_s: float | None = None) -> Answer:
         return ask(self.handle, self._call, method, args, timeout_s, wait_s)
+
+
+def _by_ray(handle: Any, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
+    from eray._ray.calls import ray_call
+
+    return ray_call(handle, method, args, timeout_s)

@@ -61,8 +61,9 @@ class Supervisor:
         self._processes = WorldProcesses(spec, environ, lambda message: self.emit(message), ward.watch)
         self._ready: Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stopping = False
-        self.has_caller = False  # a process of this node started us, and comes at once: it was told that we listen
+        self._stopping = self.has_caller = (
+            False  # caller: who started us on this node was told that we listen, and comes
+        )
         self._failure: Message | None = None
         self._preemption: Message | None = None
         self.idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -96,6 +97,8 @@ class Supervisor:
             self._spawn(self._end_processes(message["generation"]))
         elif kind == "ready":
             self._set_ready(message)
+        elif kind == "answers":
+            self._clients.relay.answered(message)
         elif kind == "clock":
             self.emit({"type": "clock", "asked": message["asked"], "here": self.spans.now()})
         elif kind == "preemption":

@@ -25,6 +25,11 @@ class Allocation:
     cpus_per_node: tuple[int, ...]
     cluster: str
 
+    @property
+    def known_gpus(self) -> int | None:
+        """How many GPUs `eray run` gets on each node, None where the environment cannot tell."""
+        return None if self.het_groups else self.gpus_per_node or 0
+
 
 def read_allocation(environ: Mapping[str, str]) -> Allocation:
     """Read the allocation from the environment of a batch script or shell.
@@ -48,6 +53,21 @@ def read_allocation(environ: Mapping[str, str]) -> Allocation:
         cpus_per_node=_cpus_per_node(environ, len(groups)),
         cluster=job.cluster,
     )
+
+
+def tasks_per_node(environ: Mapping[str, str], allocation: Allocation) -> tuple[int, ...]:
+    """Return how many tasks `srun` without options starts on each node; empty where the environment does not say.
+
+    Raises:
+        SlurmFormatError: the counts are not what Slurm writes there.
+    """
+    text = environ.get(v.TASKS_PER_NODE)
+    if not text or allocation.het_groups:
+        return ()
+    counts = expand_counts(text, v.TASKS_PER_NODE)
+    if len(counts) != len(allocation.nodes):
+        return ()
+    return counts if environ.get(v.NTASKS) else (1,) * len(counts)  # else it is how many CPUs a whole node has
 
 
 def node_aliases(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,10 @@
-"""Whether a process may stand for its job: alone, or by the job's key."""
+"""Whether a process may stand for its job: alone, by the job's key, or as the one that warns."""
 
+from collections.abc import Mapping
+
+from eray._settings import misspelled
 from eray._slurm import variables as v
-from eray._slurm.environment import SHELLS, Job, Mode, SlurmEnvironment
+from eray._slurm.environment import SHELLS, Job, Mode, SlurmEnvironment, read_mode
 from eray._slurm.hostlist import fold_hostlist
 from eray.errors import ForeignLauncherError, NotATaskError, SlurmMissingError
 
@@ -53,3 +56,14 @@ def foreign_error(environment: SlurmEnvironment) -> ForeignLauncherError:
     variable, value = environment.launcher or ("", "")
     reason = f"{variable}={value} is its rank, and Slurm's variables describe the launcher's daemon"
     return ForeignLauncherError("mpirun", reason)
+
+
+def misspellings(environ: Mapping[str, str]) -> list[str]:
+    """Return what is to be said of misspelled variables, in one process of a step or world for all.
+
+    What starts processes has said it before them: `eray run`, and whoever started the Ray around a worker.
+    """
+    rank = environ.get("ERAY_PROCESS_INDEX") or environ.get(v.PROCID) or "0"
+    if rank != "0" or environ.get("ERAY_RUN_DIR") or read_mode(environ) is Mode.RAY_WORKER:
+        return []
+    return misspelled(environ)

@@ -8,13 +8,7 @@ from eray._core.devices import NodeView, ProcessView, Share, plan_node
 from eray._core.naming import candidate_ports, cluster_key
 from eray._settings import Settings
 from eray._slurm import variables as v
-from eray._slurm.environment import (
-    Job,
-    Mode,
-    SlurmEnvironment,
-    read_environment,
-    read_mode,
-)
+from eray._slurm.environment import Job, Mode, SlurmEnvironment, read_environment, read_mode
 from eray._slurm.membership import foreign_error, require_job
 from eray.errors import (
     ConfigurationError,
@@ -27,13 +21,14 @@ from eray.errors import (
     SlurmMissingError,
 )
 
+SETTING = "setting"
 _CODES: tuple[tuple[type[ConfigurationError], str], ...] = (
     (SlurmFormatError, "slurm-format"),
     (SlurmMissingError, "slurm-missing"),
     (SlurmContradictionError, "slurm-contradiction"),
     (NotATaskError, "not-a-task"),
     (ForeignLauncherError, "foreign-launcher"),
-    (SettingError, "setting"),
+    (SettingError, SETTING),
 )
 
 
@@ -107,8 +102,10 @@ def make_plan(
         for read in (read_environment, Settings.from_environ):
             try:
                 found.append(read(environ))
+            except SettingError as error:
+                problems.update(dict.fromkeys(map(problem_of, error.each())))
             except ConfigurationError as error:
-                problems[_problem(error)] = None
+                problems[problem_of(error)] = None
         if len(found) == 2:
             readings.append((found[0], found[1]))
     if not readings:
@@ -125,7 +122,7 @@ def make_plan(
             key = cluster_key(job.id, job.step)
             ports = candidate_ports(job.cluster, key, job.restart, settings.port_range)
     except ConfigurationError as error:
-        problems[_problem(error)] = None
+        problems[problem_of(error)] = None
     nodes = base.nodes or ((host,) if host is not None and base.mode is Mode.NONE else ())
     processes, device_problems = _plan_devices(_placed(readings, host), hardware_count)
     problems.update(dict.fromkeys(device_problems))
@@ -160,14 +157,14 @@ def _one_step(
     for reading, settings in readings:
         if base.task and not reading.task:
             job = reading.job.id if reading.job else "?"
-            problems.append(_problem(NotATaskError(reading.mode, job, "the other environments are tasks")))
+            problems.append(problem_of(NotATaskError(reading.mode, job, "the other environments are tasks")))
         elif _identity(reading) != _identity(base) or (kept and not base.task):
             values = [(v.JOB_ID[0], str(one.job and one.job.id)) for one in (base, reading)]
             reason = "the environments are not of tasks of one step, or its tasks do not agree on nodes and counts"
-            problems.append(_problem(SlurmContradictionError(values, reason)))
+            problems.append(problem_of(SlurmContradictionError(values, reason)))
         elif reading.task and reading.task.process_index in indexes:
             values = [(v.PROCID, str(reading.task.process_index))] * 2
-            problems.append(_problem(SlurmContradictionError(values, "two environments claim one process index")))
+            problems.append(problem_of(SlurmContradictionError(values, "two environments claim one process index")))
         else:
             kept.append((reading, settings))
             if reading.task:
@@ -208,7 +205,7 @@ def _plan_devices(
             for share in plan_node(_node_view(members, hardware_count)):
                 shares[rank, share.local_index] = share
         except ConfigurationError as error:
-            problem = _problem(error)
+            problem = problem_of(error)
             problems.setdefault(problem.code, problem)
     if problems:  # a world runs whole or not at all
         return tuple(process for process, _, _ in placed), list(problems.values())
@@ -237,7 +234,8 @@ def _node_view(
     )
 
 
-def _problem(error: ConfigurationError) -> Problem:
+def problem_of(error: ConfigurationError) -> Problem:
+    """Return an error as a problem, with its stable code."""
     if isinstance(error, DevicePlanError):
         return Problem(error.code, str(error))
     return Problem(next(code for kind, code in _CODES if isinstance(error, kind)), str(error))

@@ -23,6 +23,9 @@ RESTARTS = ["--max-restarts", "1", "--", "true"]
         (["run", "--max-restarts", "-1"], "run", "argument --max-restarts: '-1' must be a whole number, 0 or more"),
         (["up", "now"], "up", "unrecognized arguments: now"),
         (["jobs", "list", "--bogus"], "jobs list", "unrecognized arguments: --bogus"),
+        (["run", "--max-restart", "2"], "run", "unrecognized arguments: --max-restart; did you mean --max-restarts?"),
+        (["run", "--dryrun"], "run", "unrecognized arguments: --dryrun; did you mean --dry-run?"),
+        (["jobs", "list", "--js"], "jobs list", "unrecognized arguments: --js; did you mean --json?"),
         (["jobs"], "jobs", "the following arguments are required: list|stop"),
     ],
     ids=str,
@@ -78,6 +81,13 @@ def test_min_nodes_beyond_those_that_are_there(environ, words, monkeypatch, caps
         monkeypatch.setenv(name, value)
     assert main(["run", "--min-nodes", "5", *RESTARTS]) == 2
     assert capsys.readouterr().err == f"eray: --min-nodes 5: {words}\n"
+
+
+@pytest.mark.parametrize(("command", "told"), [("plan", 1), ("completion bash", 1), ("run --led", 0)])
+def test_misspelled_variable_is_told_once_on_stderr(command, told, monkeypatch, capsys):
+    monkeypatch.setenv("ERAY_PORTRANGE", "30000-30100")
+    main(command.split())
+    assert capsys.readouterr().err.count("did you mean ERAY_PORT_RANGE?") == told
 
 
 def test_version_is_told_and_nothing_heavy_loaded():

@@ -1,6 +1,7 @@
 import pytest
 
 from eray._core.devices import NodeView, ProcessView, device_count, plan_node
+from eray._core.division import check_division
 from eray.errors import DevicePlanError, SettingError
 
 
@@ -148,3 +149,41 @@ def test_plan_node_override_per_process():
 )
 def test_device_count_is_ours_not_the_machines(view, count):
     assert device_count(view) == count
+
+
+@pytest.mark.parametrize(
+    ("there", "processes", "each", "words"),
+    [
+        (
+            4,
+            2,
+            3,
+            "2 processes x 3 devices = 6, the node has 4 .*; give --devices-per-process 2, or at most 1 process",
+        ),
+        (4, 1, 5, "1 process x 5 devices = 5, the node has 4 .*; give --devices-per-process 4$"),
+        (
+            4,
+            8,
+            1,
+            "8 processes x 1 device = 8, the node has 4 .*; give at most 4 processes a node .*--processes-per",
+        ),
+        (4, 8, 5, "8 processes x 5 devices = 40, .*; give --devices-per-process 1, and at most 4 processes"),
+        (4, 8, None, "8 processes, the node has 4 devices .*; give at most 4 processes a node .*ERAY_DEVICES=none"),
+        (
+            4,
+            3,
+            None,
+            "3 processes and 4 devices, .*; give --devices-per-process 1 .*ERAY_DEVICES_PER_PROCESS.*a num",
+        ),
+    ],
+)
+def test_division_that_a_node_cannot_give_is_told_with_numbers_that_it_can(there, processes, each, words):
+    with pytest.raises(DevicePlanError, match=words):
+        check_division("n1", there, processes, each)
+
+
+@pytest.mark.parametrize(
+    ("there", "processes", "each"), [(4, 2, 2), (4, 3, 1), (4, 4, None), (4, 0, 9), (0, 2, 3), (None, 2, 3)]
+)
+def test_division_that_a_node_can_give(there, processes, each):
+    check_division("n1", there, processes, each)

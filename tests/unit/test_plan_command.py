@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 from case_files import CASES
 
 from eray._cli.main import main
+from eray._cli.plan import read_environ_file
 
 STEP = CASES / "slurm-env" / "gpus-per-task1.step0"
 FIELDS = ["environment", "job", "key", "ports", "nodes", "head", "process_count", "processes", "problems"]
@@ -205,3 +207,100 @@ def test_reader_that_stops_reading_is_no_traceback():
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def in_shell(monkeypatch, case, **more):
+    """Let this process be a batch script, or a task, as a real one was."""
+    for name in [name for name in os.environ if name.startswith(("SLURM", "ERAY_", "CUDA"))]:
+        monkeypatch.delenv(name)
+    environ = read_environ_file(str(CASES / "slurm-env" / case))
+    slurm = {name: value for name, value in environ.items() if name.startswith(("SLURM", "CUDA"))}
+    for name, value in {**slurm, **more}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize(
+    ("case", "rows"),
+    [
+        ("sbatch-gpus-per-node4", ["eray run|node[01-02]|1|0–1|all 4", "srun|node[01-02]|1|0–1|all 4"]),
+        ("sbatch-gpus-per-task1", ["eray run|node[01-02]|1|0–1|all 2", "srun|node[01-02]|2|0–3|1 of 2"]),
+        (
+            "sbatch-N3-n5",
+            [
+                "eray run|node[01-03]|1|0–2|no GPU from Slurm",
+                "srun|node01|3|0–2|no GPU from Slurm",
+                "srun|node[02-03]|1|3–4|no GPU from Slurm",
+            ],
+        ),
+        (
+            "sbatch-N3-only",
+            [f"{way}|node[01-03]|1|0–2|no GPU from Slurm" for way in ("eray run", "srun")],
+        ),
+    ],
+)
+def test_plan_in_a_batch_script_shows_what_would_start_on_each_node(case, rows, monkeypatch, capsys):
+    in_shell(monkeypatch, f"{case}.batch/task0.env")
+    assert main(["plan"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = ["|".join(re.split(r" {2,}", line)) for line in lines if line.startswith(("eray run ", "srun "))]
+    assert found == rows
+    assert "not known here: " in lines[-1]
+
+
+def test_plan_in_a_batch_script_refuses_what_run_would_refuse(monkeypatch, capsys):
+    in_shell(monkeypatch, "sbatch-gpus-per-node4.batch/task0.env", ERAY_DEVICES_PER_PROCESS="5")
+    assert main(["plan", "--json"]) == 3
+    assert codes(json.loads(capsys.readouterr().out)) == ["too-many-processes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "row", "words"),
+    [
+        ("-n 3", 0, "node01|2|0–1|2 of 4", ""),
+        ("--processes-per-node 4", 0, "node[01-02]|4|0–7|1 of 4", ""),
+        ("--processes-per-node 3 --devices-per-process 1", 0, "node[01-02]|3|0–5|1 of 4", ""),
+        ("--processes-per-node 3", 3, "node[01-02]|3|0–5|4 are not divided by 3", "give --devices-per-process 1"),
+        ("--processes-per-node 8", 3, "node[01-02]|8|0–15|too few: 4 for 8", "give at most 4 processes a node"),
+        (
+            "--processes-per-node 2 --devices-per-process 3",
+            3,
+            "node[01-02]|2|0–3|too few: 4 for 2 x 3",
+            "node node01: 2 processes x 3 devices = 6, the node has 4",
+        ),
+    ],
+)
+@pytest.mark.parametrize("case", ["sbatch-gpus-per-node4.batch", "gpus-per-node4.step0"])
+def test_dry_run_shows_what_would_start_and_refuses_what_cannot(case, options, code, row, words, monkeypatch, capsys):
+    in_shell(monkeypatch, f"{case}/task0.env")
+    assert main(["run", "--dry-run", *options.split(), "--", "train"]) == code
+    captured = capsys.readouterr()
+    assert row in ["|".join(re.split(r" {2,}", line)) for line in captured.out.splitlines()]
+    assert words in captured.err
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "words"),
+    [
+        ("--devices-per-process 3", {}, "; give --devices-per-process 2,"),
+        ("", {"ERAY_DEVICES_PER_PROCESS": "3"}, "; give ERAY_DEVICES_PER_PROCESS 2,"),
+    ],
+)
+def test_run_refuses_more_devices_than_there_are_before_it_starts(options, variables, words, monkeypatch, capsys):
+    in_shell(monkeypatch, "sbatch-gpus-per-node4.batch/task0.env", PATH="", **variables)
+    assert main(["run", "--processes-per-node", "2", *options.split(), "--", "train"]) == 3
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("task", "lines"), [(0, 10), (1, 1), (5, 1)])
+def test_plan_of_several_tasks_has_one_header(task, lines, monkeypatch, capsys):
+    in_shell(monkeypatch, f"gpus-per-node4-tpn4.step0/task{task}.env")
+    assert main(["plan"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == lines
+    assert printed[-1].split()[0] == str(task)
+
+
+def test_plan_of_a_captured_environment_tells_a_misspelled_variable(tmp_path, capsys):
+    plan_of(tmp_path, capsys, task(0, SLURM_STEP_TASKS_PER_NODE="1", ERAY_HEADS="n1"))
+    assert main(["plan", "--environ", str(tmp_path / "0.env")]) == 0
+    assert "eray: note: ERAY_HEADS is set" in capsys.readouterr().err

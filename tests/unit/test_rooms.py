@@ -30,6 +30,7 @@ WIRING = {
     "_auto_ray",
     "_look",
     "_distributed",
+    "_asking",
     "_beside",
 }  # between the doors and the rooms
 MAY_IMPORT = {  # room -> rooms of eray; a package may always import from itself
@@ -128,7 +129,7 @@ def test_module_keeps_to_its_room(module: Path) -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=relative)
 def test_module_is_short(module: Path) -> None:
-    most = 450 if module.name == "errors.py" else 250  # the tree of errors is one table
+    most = 480 if module.name == "errors.py" else 250  # the tree of errors is one table
     assert len(module.read_text().splitlines()) <= most
 
 

@@ -1,7 +1,11 @@
+import json
+import pickle
+
 import pytest
 
-from eray._settings import Settings, settings_table
-from eray.errors import SettingError
+from eray._settings import Settings, misspelled, settings_table
+from eray._slurm.membership import misspellings
+from eray.errors import SettingError, error_data, error_of
 
 BAD = [
     ("ERAY_PORT_RANGE", "24000"),
@@ -36,6 +40,36 @@ def test_malformed_setting_is_named_with_its_value(variable, value):
     assert (caught.value.variable, caught.value.value) == (variable, value)
 
 
+def test_all_malformed_settings_are_named_in_one_error():
+    with pytest.raises(SettingError) as caught:
+        Settings.from_environ({"ERAY_AUTH": "maybe", "ERAY_LOG": "info", "ERAY_TMPDIR": "here", "ERAY_SECRET": "short"})
+    one_by_one = [str(error) for error in caught.value.each()]
+    assert str(caught.value) == "; and ".join(one_by_one)
+    assert [words.partition("=")[0] for words in one_by_one] == ["ERAY_TMPDIR", "ERAY_SECRET", "ERAY_AUTH"]
+    assert "short" not in str(caught.value)
+    assert str(error_of(json.loads(json.dumps(error_data(caught.value))))) == str(caught.value)
+    assert pickle.loads(pickle.dumps(caught.value)).more == caught.value.more
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ERAY_DEVICES_PER_PROCES", "ERAY_DEVICES_PER_PROCESS"),
+        ("ERAY_PORTRANGE", "ERAY_PORT_RANGE"),
+        ("ERAY_TMP_DIR", "ERAY_TMPDIR"),
+        ("ERAY_LOG_LEVEL", "ERAY_LOG"),
+        ("ERAY_LOG", None),
+        ("ERAY_TEST_LOG", None),
+        ("ERAY_ROOT", None),
+        ("ERAY_DIR", None),
+        ("RAY_ADDRESS", None),
+    ],
+)
+def test_misspelled_variable_is_told_with_the_one_that_is_meant(name, meant):
+    told = f"{name} is set, and eray reads no such variable; did you mean {meant}?"
+    assert misspelled([name, "ERAY_AUTH"]) == ([] if meant is None else [told])
+
+
 def test_settings_absent_and_empty_have_the_defaults():
     empty = {setting.variable: " " for _, setting in settings_table()}
     assert Settings.from_environ(empty) == Settings.from_environ({}) == Settings()
@@ -59,3 +93,19 @@ def test_settings_are_read():
     settings = Settings.from_environ(environ)
     assert (settings.port_range, settings.dashboard, settings.auth) == ((30000, 30100), True, "disabled")
     assert settings.ray_gpus == 0
+
+
+@pytest.mark.parametrize(
+    ("around", "speaks"),
+    [
+        ({}, True),
+        ({"SLURM_PROCID": "0"}, True),
+        ({"SLURM_PROCID": "3"}, False),
+        ({"ERAY_PROCESS_INDEX": "0", "SLURM_PROCID": "3"}, True),
+        ({"ERAY_PROCESS_INDEX": "0", "ERAY_RUN_DIR": "/tmp/eray-0/7"}, False),
+        ({"RAY_RAYLET_PID": "7"}, False),
+    ],
+    ids=str,
+)
+def test_misspellings_are_told_by_one_process_for_all(around, speaks):
+    assert bool(misspellings({"ERAY_TMP_DIR": "/x"} | around)) == speaks
