@@ -20,6 +20,7 @@ from eray._io import clock
 from eray._io.link import Link
 from eray._io.log_lines import host_of, log_change, log_program
 from eray._preemption import Preemption
+from eray._ray import attach
 from eray._ray.noted import recorder, tell_notes
 from eray._ray.notices import say
 from eray._reach import HEAD_FIRST_S, Access, await_word, foreign_access, open_link, reach
@@ -59,8 +60,6 @@ class Join:
 
     def run(self, *, world: str | None, process_count: int | None, process_index: int | None) -> Connection:
         """Join, and return the connection; after an error nothing of it is left."""
-        from eray._ray import attach
-
         log_program(self._environ, host_of(self._environ))
         attached = attach.current_address() is not None
         self._owns_ray = not attached
@@ -99,7 +98,6 @@ class Join:
         return self._hear(identity, link, node)
 
     def _hear(self, identity: Identity, link: Link, node: str) -> Access:
-        from eray._ray import attach
         from eray._ray.commands import driver_variables
 
         on_demand, imported_with = self._site.settings.attach == "demand", None
@@ -129,8 +127,6 @@ class Join:
         return Access(ready["node"], welcome["place"], stays, link)
 
     def _take_part(self, identity: Identity, access: Access) -> Connection:
-        from eray._ray import attach
-
         asking = self._asking or by_ray(str(access.node["name"]))
         client = asking.client
         if self._jax is not None:
@@ -178,6 +174,8 @@ class Join:
     def _catch_warnings(self, *, is_supervised: bool) -> None:
         # SIGTERM to a process of `eray run` comes from its supervisor, which heeds a warning itself, and means the end.
         names = self._site.settings.preemption_signals
+        if "TERM" in names:
+            attach.take_out_sigterm_handler()  # it ends the program, and a supervisor passes a warning on to it
         self._preemption.catch(name for name in names if not (is_supervised and name == "TERM"))
 
     def _start(
@@ -202,8 +200,6 @@ class Join:
 
     def _give_up(self, error: BaseException) -> None:
         """Leave nothing of this join behind, and tell the others why."""
-        from eray._ray import attach
-
         self._gave_up = True
         self._preemption.close()
         if self._jax is not None and self._index != 0 and isinstance(error, ErayError):

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 STOP_S = 15.0
 """How long a stopped job may take to end: Ray kills it after three seconds."""
+LOOKS = Backoff(first_s=0.2, limit_s=2.0)
+"""How often it is seen whether the job still runs: Ray's stream of output begins 3 s late, and ends up to 4 s late."""
 QUIET_S = 10.0
-"""How often it is seen whether the job still runs: a dashboard whose agent hangs would not tell."""
+"""How long more output of a job that has ended may take to come: a dashboard whose agent hangs sends none."""
+SHORT = 1_000_000
+"""Characters of output of which there is no harm in having them sent twice."""
 PAUSES = Backoff(first_s=0.2, limit_s=5.0)
 RAYS_OWN = re.compile(r"^\S+ \S+\tINFO job_manager\.py:\d+ -- Runtime env is setting up\.\n", re.MULTILINE)
 """What Ray puts into the output of the program, beside a heading with its command."""
@@ -137,27 +141,46 @@ class _Submission:
     async def _read(self, jobs: "Jobs") -> None:
         """Print the job's output as it comes; after a broken connection only what is new."""
         skip = self._seen
-        heading = f"Running entrypoint for job {self._id}: {self._entrypoint}\n"
         async for text in jobs.output(self._id):
             new, skip = text[skip:], max(skip - len(text), 0)
-            self._seen += len(new)
-            sys.stdout.write(RAYS_OWN.sub("", new).replace(heading, "", 1))
-            sys.stdout.flush()
+            self._print(new)
+
+    def _print(self, text: str) -> None:
+        self._seen += len(text)
+        heading = f"Running entrypoint for job {self._id}: {self._entrypoint}\n"
+        sys.stdout.write(RAYS_OWN.sub("", text).replace(heading, "", 1))
+        sys.stdout.flush()
 
     async def _watch(self, jobs: "Jobs", reading: "asyncio.Task[None]") -> "Job":
         """Return the job when its output ends, or when it has ended and no more output comes."""
-        ended = None
-        while True:
+        attempt = 0
+        while not (await asyncio.wait({reading}, timeout=LOOKS.pause_s(attempt)))[0]:
+            attempt += 1
+            job = await jobs.job(self._id)
+            if job.has_ended:
+                await self._read_rest(jobs, reading)
+                return job
+        reading.result()
+        return await jobs.job(self._id)
+
+    async def _read_rest(self, jobs: "Jobs", reading: "asyncio.Task[None]") -> None:
+        """Print the rest of the output of a job that has ended: all at once where it is short, else as it comes."""
+        whole = await jobs.whole_output(self._id) if self._seen <= SHORT else None
+        if whole is not None:
+            reading.cancel()
+            await asyncio.wait({reading})
+            if not reading.cancelled():
+                reading.result()
+            self._print(whole[self._seen :])
+            return
+        seen = -1
+        while not reading.done() and self._seen != seen:
             seen = self._seen
             await asyncio.wait({reading}, timeout=QUIET_S)
-            if reading.done():
-                reading.result()
-                return await jobs.job(self._id)
-            if ended is not None and self._seen == seen:
-                say(f"Ray does not send all of its output; the rest is in job-driver-{self._id}.log (`eray logs`)")
-                return ended
-            job = await jobs.job(self._id)
-            ended = job if job.has_ended else None
+        if reading.done():
+            reading.result()
+        else:
+            say(f"Ray does not send all of its output; the rest is in job-driver-{self._id}.log (`eray logs`)")
 
     async def _stop(self, jobs: "Jobs", following: "asyncio.Task[Job]", submitted: asyncio.Event) -> None:
         """Stop the job, also one that is being submitted, and see it end."""

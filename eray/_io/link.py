@@ -53,6 +53,8 @@ class Link:
             with self._sending:
                 self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as exc:
+            if not self._closed and self._watcher not in (None, threading.current_thread()):
+                self._gone.wait(PARTING_S)  # what the supervisor said before its end ends this process, with the cause
             raise self._lost() from exc
 
     def receive(self, timeout_s: float | None) -> dict[str, Any] | None:

@@ -104,6 +104,14 @@ def log_settings(environ: Mapping[str, str]) -> Settings:
         return Settings.from_environ(environ)
 
 
+def is_debug(environ: Mapping[str, str]) -> bool:
+    """Tell whether ERAY_LOG is debug. A value that it cannot have is not; who sets the log up raises the error."""
+    try:
+        return Settings.from_environ({LOG: environ.get(LOG, "")}).log == "debug"
+    except SettingError:
+        return False
+
+
 def host_of(environ: Mapping[str, str]) -> str:
     """Return what lines call this node: Slurm's name for it, else the host's."""
     return environ.get("SLURMD_NODENAME") or os.uname().nodename

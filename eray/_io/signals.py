@@ -26,10 +26,15 @@ def kept_sigterm() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is not None and threading.current_thread() is threading.main_thread():
+        if before is not None and in_main_thread():
             signal.signal(signal.SIGTERM, before)
         if known:
             libc.sigaction(signal.SIGTERM, action, None)
+
+
+def in_main_thread() -> bool:
+    """Tell whether this is the thread in which Python lets one set handlers."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def catches(pid: int, number: int) -> bool:
@@ -51,8 +56,8 @@ class Caught:
         self._numbers: set[int] = set()
 
     def catch(self, numbers: Iterable[int]) -> None:
-        """Install the handlers, where this is the main thread; only there Python lets one."""
-        if threading.current_thread() is not threading.main_thread():
+        """Install the handlers, where this is the main thread."""
+        if not in_main_thread():
             return
         for number in numbers:
             # Python does not know of handlers in C, such as those of faulthandler.register().
@@ -62,7 +67,7 @@ class Caught:
 
     def restore(self, spared: Collection[int] = ()) -> None:
         """Let the signals do again what they did before, but for those that are ``spared``."""
-        if threading.current_thread() is not threading.main_thread():
+        if not in_main_thread():
             return
         for number in self._numbers.difference(spared):
             if signal.getsignal(number) == self._handle:

@@ -5,6 +5,7 @@ Ray finds out slowly that an address is dead or a token wrong (FACTS R25), so th
 
 import importlib
 import logging
+import signal
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from types import TracebackType
@@ -13,7 +14,7 @@ from typing import Any
 from eray._core.access import nothing_answers
 from eray._core.naming import NAMESPACE
 from eray._io import net
-from eray._io.signals import kept_sigterm
+from eray._io.signals import in_main_thread, kept_sigterm
 from eray._ray.commands import LATER_DEFAULTS
 from eray.errors import RayAttachError
 
@@ -101,6 +102,17 @@ def program_excepthook() -> Callable[[type[BaseException], BaseException, Traceb
     worker, hook = sys.modules.get("ray._private.worker"), sys.excepthook
     is_rays = worker is not None and hook is getattr(worker, "custom_excepthook", None)
     return getattr(worker, "normal_excepthook", hook) if is_rays else hook
+
+
+def take_out_sigterm_handler() -> None:
+    """Give SIGTERM back to the system where it has the handler of ``ray.init``, which every driver gets unasked.
+
+    The program's own stays, and that of Ray's worker processes. It is known by its private name (Ray 2.60).
+    """
+    handler = signal.getsignal(signal.SIGTERM)
+    name = f"{getattr(handler, '__module__', '')}.{getattr(handler, '__qualname__', '')}"
+    if name == "ray._private.worker.init.<locals>.sigterm_handler" and in_main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def current_address() -> str | None:

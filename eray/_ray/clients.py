@@ -15,6 +15,10 @@ from eray._ray.relay import NodeRelay
 
 Message = Mapping[str, Any]
 PLACE = ("world", "generation", "process_index")
+HELLO_S = 1.0
+"""How long one that has connected may take, at the end, to say who it is."""
+AGAIN_S = 1.0
+BACKLOG = 100
 
 
 @dataclass
@@ -50,15 +54,21 @@ class Clients:
         self._path, self._welcome, self._left, self._failed, self._gone = path, welcome, left, failed, gone
         self._told = told
         self.relay = NodeRelay(told, lambda: sum(not client.left for client in self.connected))
-        self._server: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unheard: set[asyncio.Future[None]] = set()
+        self._one_came = asyncio.Event()
         self.connected: list[Client] = []
         self.seen = 0
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Listen. A socket that an earlier supervisor left is replaced: the caller holds the node's lock."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
-        self._server = await asyncio.start_unix_server(self._serve, self._path, limit=MAX_LINE)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        self._listener.bind(self._path)
+        self._listener.listen(BACKLOG)
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     @property
     def all_left(self) -> bool:
@@ -84,15 +94,55 @@ class Clients:
                     with contextlib.suppress(OSError):
                         await client.writer.drain()
 
-    def refuse(self) -> None:
-        """Stop listening; who is connected stays so until our end."""
-        if self._server is not None:
-            self._server.close()
+    async def first(self, timeout_s: float) -> None:
+        """Wait until one has come, ``timeout_s`` at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._one_came.wait()
+
+    async def refuse(self) -> None:
+        """Stop listening, and welcome those who had connected; they stay so until our end."""
+        listener, self._listener = self._listener, None
+        if listener is None:
+            return
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
+        asyncio.get_running_loop().remove_reader(listener)
+        with listener:  # closed with a connection that was not accepted, it would cut that off without a word
+            self._accept_from(listener)
+        if self._unheard:
+            await asyncio.wait(set(self._unheard), timeout=HELLO_S)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self) -> None:
+        if (listener := self._listener) is None or self._accept_from(listener):
+            return
+        loop = asyncio.get_running_loop()  # no descriptor is free: look again later, not all the time
+        loop.remove_reader(listener)
+        loop.call_later(AGAIN_S, self._accept_again)
+
+    def _accept_again(self) -> None:
+        if self._listener is not None:
+            asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    def _accept_from(self, listener: socket.socket) -> bool:
+        """Take all who have connected; False where the system does not give them."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connected, _ = listener.accept()
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+            heard: asyncio.Future[None] = loop.create_future()
+            self._unheard.add(heard)
+            task = loop.create_task(self._serve(connected, heard))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connected: socket.socket, heard: "asyncio.Future[None]") -> None:
         client: Client | None = None
+        reader, writer = await asyncio.open_unix_connection(sock=connected, limit=MAX_LINE)
         try:
             hello = json.loads(await reader.readuntil())
             pid = _peer_pid(writer.get_extra_info("socket"))
@@ -102,20 +152,26 @@ class Clients:
             client = Client(pid, writer, hello)
             self.connected.append(client)
             self.seen += 1
+            self._one_came.set()
             for message in self._welcome(client):
                 client.send(message)
+            self._is_heard(heard)
             while line := await reader.readline():
                 self._take(client, json.loads(line))
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, ValueError):
             pass  # it died, or it is no process of eray's: what it was to us decides below
-        except asyncio.CancelledError:
-            pass  # our own end; Python 3.11's asyncio would print a cancelled handler as an error
         finally:
+            self._is_heard(heard)
             with contextlib.suppress(OSError, RuntimeError):
                 writer.close()
             if client is not None:
                 self.connected.remove(client)
                 self._gone(client)
+
+    def _is_heard(self, heard: "asyncio.Future[None]") -> None:
+        self._unheard.discard(heard)
+        if not heard.done():
+            heard.set_result(None)
 
     def _take(self, client: Client, message: Message) -> None:
         if message["type"] == "member":

@@ -149,6 +149,13 @@ class Jobs:
                     return
                 yield message.data
 
+    async def whole_output(self, job_id: str) -> str | None:
+        """Return all that a job that has ended printed, as ``output`` yields it; None where Ray does not send it."""
+        try:
+            return str((await self._ask("GET", f"/api/jobs/{job_id}/logs"))["logs"])
+        except (ClusterLostError, RayAttachError):
+            return None
+
     async def _ask(self, method: str, path: str, body: object = None, timeout_s: float | None = None) -> Any:
         assert self._session is not None
         timeout_s = timeout_s or self._ask_s

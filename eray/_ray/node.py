@@ -101,17 +101,21 @@ async def _serve(
 async def _take_part(
     spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], None], patience_s: float, *, led: bool
 ) -> int | None:
-    await supervisor.listen()
+    def told_listening() -> None:
+        listening()
+        supervisor.has_caller = spec.purpose == "tasks"
+
+    supervisor.listen()
     home.announce_beacon(spec)
     watching = asyncio.create_task(home.watch_room(spec))
     code: int | None = EXIT_CLUSTER
     try:
         if spec.node_rank == 0:
-            code = await _lead(spec, supervisor, listening, led=led)
+            code = await _lead(spec, supervisor, told_listening, led=led)
         else:
-            code = await _follow(spec, supervisor, listening, patience_s, led=led)
+            code = await _follow(spec, supervisor, told_listening, patience_s, led=led)
     except ErayError as exc:
-        if not supervisor.has_processes:
+        if not (supervisor.has_processes or supervisor.has_caller):
             raise
         supervisor.fail(exc)
         code = exc.exit_code

@@ -29,7 +29,7 @@ from eray.errors import ClusterLostError, ErayError, error_data
 logger = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
-FIRST_CLIENT_S = 60.0
+FIRST_CLIENT_S, CALLER_S = 60.0, 10.0
 RAY_GRACE_S = 2.0
 """How long people's jobs and actors may take at the end of ``eray up``. When a world is over, nobody is waited for."""
 
@@ -61,7 +61,9 @@ class Supervisor:
         self._processes = WorldProcesses(spec, environ, lambda message: self.emit(message), ward.watch)
         self._ready: Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stopping = False
+        self._stopping = self.has_caller = (
+            False  # caller: who started us on this node was told that we listen, and comes
+        )
         self._failure: Message | None = None
         self._preemption: Message | None = None
         self.idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -75,9 +77,9 @@ class Supervisor:
         """Return what this node says at the roll-call."""
         return node_report(self.spec, self.address)
 
-    async def listen(self) -> None:
+    def listen(self) -> None:
         """Open the socket for the node's processes. Where they start us, and none comes, we go again."""
-        await self._clients.start()
+        self._clients.start()
         if self.spec.purpose == "tasks":
             asyncio.get_running_loop().call_later(FIRST_CLIENT_S, self._tell_idle)
 
@@ -126,8 +128,10 @@ class Supervisor:
 
     async def stop_processes(self) -> None:
         """End the processes that we started. From now on nothing that ends here is news, and nobody may come."""
+        if self.has_caller and self._failure is not None and not self._stopping:
+            await self._clients.first(CALLER_S)  # else it would see us gone, and not why
         self._stopping = True
-        self._clients.refuse()
+        await self._clients.refuse()
         await self._clients.drain(1.0)
         await self._processes.stop(heard=self._failure is not None)
 
@@ -192,7 +196,7 @@ class Supervisor:
     def _welcome(self, client: Client) -> list[Message]:
         world = self._processes.world
         place = {} if world is None else world.place_of(client.hello.get("process_index"))
-        if self._clients.seen == 1:  # one word a node, not a process
+        if self._clients.seen == 1 and not self._stopping:  # one word a node, not a process
             about = {name: client.hello.get(name) for name in ("world", "process_count", "indexes_on_node")}
             self.emit({"type": "busy", **about})
         welcome: dict[str, Any] = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
@@ -227,8 +231,8 @@ class Supervisor:
         self._tell_idle()
 
     def _tell_idle(self) -> None:
-        tasks = self.spec.purpose == "tasks"
-        if tasks and self._clients.all_left and not self._stopping and not self.idle.done():
+        is_due = self.spec.purpose == "tasks" and self._clients.all_left
+        if is_due and not self._stopping and not self.idle.done():
             self.emit({"type": "idle"})
             self.idle.set_result(None)
 

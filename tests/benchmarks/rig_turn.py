@@ -1,6 +1,7 @@
 """One turn on the Slurm rig, without pytest: take its lock, bring it up, and take all down at the end."""
 
 import contextlib
+import os
 import shutil
 import socket
 import subprocess
@@ -15,7 +16,7 @@ sys.path[:0] = [str(HERE.parent / "slurm"), str(HERE.parent)]
 
 import conftest  # noqa: E402
 import pytest  # noqa: E402
-from slurm_rig import GUARD, SCRIPT, USER, Rig  # noqa: E402
+from slurm_rig import GUARD, SCRIPT, USER, Rig, owner  # noqa: E402
 
 
 class RigUnavailable(Exception):
@@ -33,10 +34,10 @@ def rig_turn(patience_s: float) -> Iterator[Rig]:
         raise RigUnavailable(reason)
     with open(conftest.LOCK, "w") as lock:
         if not conftest._locked(lock, timeout_s=patience_s):
-            raise RigUnavailable(f"others use the Slurm rig ({conftest.LOCK})")
+            raise RigUnavailable(f"others use the Slurm rig ({conftest.LOCK}): {owner()}")
         share = Path(tempfile.mkdtemp(prefix="eray-rig-", dir="/var/tmp"))
         guard = subprocess.Popen(
-            ["/bin/sh", "-c", GUARD, SCRIPT, share],
+            ["/bin/sh", "-c", GUARD, SCRIPT, share, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,

@@ -86,6 +86,7 @@ def test_submit_streams_and_a_driver_that_a_signal_ended_has_its_code(cluster: C
     os.kill(pid, signal.SIGKILL)
     result = running.wait()
     assert result.returncode == 137
+    assert result.stdout == f"pid {pid}\n", "what came before the end is not printed again with the rest"
     assert result.stderr.endswith(" failed with exit code 137\n")
 
 

@@ -2,13 +2,14 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 from pathlib import Path
 
 import pytest
 from commands import Result, Running
-from laptop import Laptop, await_text, lines_of, until
+from laptop import PLAIN_RAY, Laptop, await_text, lines_of, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 
@@ -91,8 +92,9 @@ def test_signal_to_all_processes_of_a_step_leaves_ray_alive(laptop: Laptop) -> N
 
 
 @pytest.mark.full
-def test_sigterm_that_is_a_warning_does_not_end_the_run(laptop: Laptop) -> None:
-    run = start(laptop, ERAY_PREEMPTION_SIGNAL="TERM")
+@pytest.mark.parametrize("options", [(), ("--ray",)], ids=["", "ray.init() before"])
+def test_sigterm_that_is_a_warning_does_not_end_the_run(laptop: Laptop, options: tuple[str, ...]) -> None:
+    run = start(laptop, *options, ERAY_PREEMPTION_SIGNAL="TERM")
     run.signal(signal.SIGTERM)
     run.signal(signal.SIGTERM)  # by way of the launcher too
     assert saved(run.wait(30)) >= 3
@@ -118,6 +120,17 @@ def test_signal_to_a_process_that_started_its_supervisor(laptop: Laptop, options
     result = alone.wait(30).check()
     assert re.search(r"^saved at \d+$", result.stdout, re.M), result.output
     assert f"because of {what} at process 0 on {socket.gethostname()}\n" in result.stdout
+
+
+def test_sigterm_that_is_a_warning_is_heard_by_a_program_that_started_ray_itself(laptop: Laptop) -> None:
+    files = laptop.root / "r"
+    own = laptop.python(STEPS, "--ray", ERAY_PREEMPTION_SIGNAL="TERM", RAY_FILES=str(files), **PLAIN_RAY)
+    await_text(own, "process 0 is in")
+    own.signal(signal.SIGTERM)
+    result = own.wait(30).check()
+    assert re.search(r"^saved at \d+$", result.stdout, re.M), result.output
+    assert "because of SIGTERM at process 0" in result.stdout
+    shutil.rmtree(files)  # the user's, not eray's
 
 
 @pytest.mark.parametrize("hears", ["the cluster", "the process"])

@@ -16,10 +16,11 @@ import pytest
 pytest.register_assert_rewrite("worlds")
 
 from rig_share import ShareError, furnish  # noqa: E402
-from slurm_rig import GUARD, GUEST, SCRIPT, USER, Rig  # noqa: E402
+from slurm_rig import GUARD, GUEST, HELD, NODES, SCRIPT, USER, Rig, bring_up, owner  # noqa: E402
 
-NODES = 3
 LOCK = "/run/eray-slurm-rig.lock"
+HELD_S = 60.0
+"""How long another's rig is waited for."""
 
 
 @pytest.fixture(scope="session")
@@ -29,10 +30,10 @@ def slurm_cluster() -> Iterator[Rig]:
         pytest.skip(reason)
     with open(LOCK, "w") as lock:
         if not _locked(lock, timeout_s=60):
-            pytest.skip(f"other tests use the Slurm rig; wait for them to end ({LOCK})")
+            pytest.skip(f"other tests use the Slurm rig ({owner()}); wait for them to end ({LOCK})")
         share = Path(tempfile.mkdtemp(prefix="eray-rig-", dir="/var/tmp"))
         guard = subprocess.Popen(
-            ["/bin/sh", "-c", GUARD, SCRIPT, share],
+            ["/bin/sh", "-c", GUARD, SCRIPT, share, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
@@ -58,8 +59,9 @@ def _up(share: Path) -> Rig:
         furnished = furnish(share, (USER, GUEST))
     except ShareError as exc:
         pytest.skip(str(exc))
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
-    done = subprocess.run([SCRIPT, "up", str(NODES)], capture_output=True, text=True, env=environ, timeout=90)
+    deadline = time.monotonic() + HELD_S
+    while (done := bring_up(os.getpid())).returncode == HELD and time.monotonic() < deadline:
+        time.sleep(1.0)
     if done.returncode:
         pytest.fail(f"the Slurm rig did not come up: {done.stderr or done.stdout}", pytrace=False)
     return Rig(tuple(f"node{n:02}" for n in range(1, NODES + 1)), furnished, f"RIG_SESSION={share.name}")

@@ -3,6 +3,7 @@
 import os
 import pwd
 import re
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +21,11 @@ USER = "rig"
 GUEST = "guest"
 """Another plain user, who has nothing to do with the first."""
 # The guard lives until the write end of its stdin is closed, by us or by our death, of whatever cause. It holds the
-# lock until all is down.
-GUARD = 'cat >/dev/null; "$0" down; rm -rf "$1"'
+# lock until all is down. Another's rig, which we did not get, stays up.
+GUARD = 'cat >/dev/null; "$0" down "$2"; rm -rf "$1"'
+HELD = 3
+"""The script's exit code where the rig is another's."""
+NODES = 3
 Command = str | Sequence[str | os.PathLike[str]]
 T = TypeVar("T")
 
@@ -208,6 +212,21 @@ class Rig:
         for found in self.leftover_directories():
             node, _, path = found.partition(": ")
             self.exec(node, ["rm", "-r", path])
+
+
+def bring_up(owner_pid: int) -> subprocess.CompletedProcess[str]:
+    """Bring the rig up for one process alone; the code is ``HELD`` where another has it."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+    environ |= {"SLURM_RIG_OWNER": str(owner_pid), "SLURM_RIG_ALONE": "1"}
+    return subprocess.run([SCRIPT, "up", str(NODES)], capture_output=True, text=True, env=environ, timeout=90)
+
+
+def owner() -> str:
+    """Return whose the rig is, in the words of its script."""
+    try:
+        return (STATE / "owner").read_text().strip()
+    except OSError:
+        return "it is not up"
 
 
 def _become(user: str) -> list[str]:

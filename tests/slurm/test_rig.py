@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rig_processes import Process
-from slurm_rig import GUARD, Rig
+from slurm_rig import GUARD, HELD, SCRIPT, STATE, Rig, bring_up, owner
 
 pytestmark = pytest.mark.slurm
 
@@ -116,16 +116,45 @@ def test_kill_node_and_restore(rig: Rig) -> None:
         rig.restore("node03")
 
 
+def test_rig_of_another_that_lives_is_refused_and_stays_up(rig: Rig) -> None:
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        refused = bring_up(stranger.pid)
+        subprocess.run([SCRIPT, "down", str(stranger.pid)], check=True)
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert refused.returncode == HELD
+    for words in (f"up for pid {os.getpid()} of root since 20", "pytest", f"or end it: {SCRIPT} down"):
+        assert words in refused.stderr
+    assert rig.run(["sinfo", "-h", "-o", "%D"]).check().stdout.split() == ["3"]
+
+
+def test_rig_of_an_owner_that_is_gone_is_taken_down_and_comes_up_anew(rig: Rig) -> None:
+    gone = subprocess.Popen(["sleep", "60"])
+    started = Path(f"/proc/{gone.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    gone.kill()
+    gone.wait()
+    job = rig.sbatch("sleep 600")
+    (STATE / "owner.pid").write_text(f"{gone.pid} {started}\n")
+    (STATE / "owner").write_text("pid 7 of somebody\n")
+    taken = bring_up(os.getpid())
+    assert taken.returncode == 0, taken.stderr
+    assert "taking down what is left of pid 7 of somebody" in taken.stderr
+    assert f"pid {os.getpid()} of root since 20" in owner()
+    assert job.id not in rig.run(["squeue", "-h", "-o", "%A"]).check().stdout.split()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_guard_takes_all_down_when_its_owner_dies(tmp_path: Path, number: int) -> None:
     """Play the fixture's part with a stand-in for the rig's script: what goes down and when does not depend on it."""
     script, share, downed = tmp_path / "script", tmp_path / "share", tmp_path / "downed"
     share.mkdir()
-    script.write_text(f"#!/bin/sh\necho $1 >{downed}\n")
+    script.write_text(f"#!/bin/sh\necho $@ >{downed}\n")
     script.chmod(0o755)
     code = "import subprocess, sys, time; subprocess.Popen(['sh', '-c', *sys.argv[1:]], stdin=subprocess.PIPE, "
     code += "start_new_session=True); print('up', flush=True); time.sleep(60)"
-    owner = subprocess.Popen([sys.executable, "-c", code, GUARD, script, share], stdout=subprocess.PIPE)
+    owner = subprocess.Popen([sys.executable, "-c", code, GUARD, script, share, "7"], stdout=subprocess.PIPE)
     assert owner.stdout is not None
     assert owner.stdout.readline() == b"up\n"
     assert share.exists()
@@ -135,5 +164,5 @@ def test_guard_takes_all_down_when_its_owner_dies(tmp_path: Path, number: int) -
     deadline = time.monotonic() + 5
     while share.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert downed.read_text() == "down\n"
+    assert downed.read_text() == "down 7\n"
     assert not share.exists()

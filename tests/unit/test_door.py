@@ -32,6 +32,7 @@ FAILED = errors.WorldFailedError("train", 1, "process 2 ended with code 7")
         (SETTING, None, False, False),
         (SETTING, "info", False, False),
         (SETTING, " Debug", True, True),
+        (SETTING, "loud", False, False),
         (FAILED, None, False, True),
         (RuntimeError("a fault"), None, True, True),
     ],

@@ -93,6 +93,15 @@ def test_a_dashboard_that_is_silent_or_gone_ends_the_wait(answer: Any, words: st
         served(answer, lambda jobs: jobs.list(), ask_s=0.1)
 
 
+@pytest.mark.parametrize(
+    ("answer", "whole"),
+    [(says({"logs": "one\ntwo\n"}), "one\ntwo\n"), (says("no agent", 500), None), (silence, None), (hang_up, None)],
+    ids=["sent", "fails", "silent", "gone"],
+)
+def test_whole_output_is_had_at_once_or_not_at_all(answer: Any, whole: str | None) -> None:
+    assert served(answer, lambda jobs: jobs.whole_output("a"), ask_s=0.1) == whole
+
+
 def test_output_ends_when_the_connection_does() -> None:
     async def read(jobs: Jobs) -> list[str]:
         return [text async for text in jobs.output("a")]

@@ -2,7 +2,7 @@
 
 ``--jax`` sums over all processes at each step, else each has a pace of its own. ``--own`` has a handler of its own for
 SIGUSR1, ``--tell`` one that tells eray. ``--late`` does not step before the notice has come. ``--die`` ends process 1
-by it, once.
+by it, once. ``--ray`` calls ``ray.init`` itself before it joins.
 """
 
 import itertools
@@ -26,6 +26,15 @@ def take_step(step, index):
 
 if "--own" in sys.argv:
     signal.signal(signal.SIGUSR1, lambda number, frame: print("the program's own handler", flush=True))
+if "--ray" in sys.argv:
+    import ray
+
+    if "RAY_FILES" in os.environ:
+        where = {"_temp_dir": os.environ["RAY_FILES"], "num_cpus": 1, "include_dashboard": False}
+    else:
+        where = {"address": eray.attach().address}
+        ray.shutdown()
+    ray.init(namespace="eray", log_to_driver=False, **where)
 with eray.connect(jax="--jax" in sys.argv) as conn:
     if "--tell" in sys.argv:
         signal.signal(signal.SIGUSR1, lambda number, frame: conn.notify_preemption("the queue's word"))
