@@ -2,7 +2,8 @@
 
 import os
 import socket
-from collections.abc import MutableMapping
+import sys
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from eray.errors import ClusterLostError
 
 if TYPE_CHECKING:
     from eray._core.topology import Topology
+    from eray._ray.notices import Told
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def attach() -> Cluster:
     That is the Ray of this process or of RAY_ADDRESS where there is one, else the cluster of the ``eray run`` that
     started this process, when it is ready, else that of the Slurm job around it, else the only one of `eray up` on this
     machine. Of `eray run` and `eray up` all nodes are in the topology then; where their Ray still comes up, they are
-    awaited for ERAY_CLUSTER_TIMEOUT_S at most.
+    awaited for ERAY_CLUSTER_TIMEOUT_S at most; after 10 s stderr says which.
 
     Raises:
         NodesMissingError: nodes did not come up in time.
@@ -51,9 +53,8 @@ def attach() -> Cluster:
     """
     from eray._ray import attach as ray_attach
     from eray._ray import foreign
-    from eray._ray.asking import find_coordinator
+    from eray._ray.calls import find_coordinator
     from eray._ray.cluster_client import ClusterClient
-    from eray._ray.notices import say
 
     environ: MutableMapping[str, str] = os.environ
     if ray_attach.current_address() is not None or environ.get("RAY_ADDRESS"):
@@ -64,8 +65,25 @@ def attach() -> Cluster:
     if handle is None:
         raise ClusterLostError(socket.gethostname(), "the cluster has no coordinator", "see the log of eray there")
     timeout_s = Settings.from_environ(environ).cluster_timeout_s
-    ClusterClient(handle).await_nodes(timeout_s=timeout_s, progress=say)
+    ClusterClient(handle).await_nodes(timeout_s=timeout_s, show=_shower())
     return Cluster(address, handle)
+
+
+def _shower() -> "Callable[[Told], None]":
+    """Return what says on stderr which nodes are awaited, once that takes 10 s."""
+    from eray._io import clock
+    from eray._ray.notices import make_room
+    from eray._show.progress import QUIET_S, Progress
+
+    progress = Progress(terminal=False, silent_until=clock.monotonic() + QUIET_S)
+
+    def show(told: "Told") -> None:
+        phase, ready, expected, missing = told
+        if text := progress.tell(phase, ready, expected, missing, now=clock.monotonic()):
+            make_room()
+            print(text, end="", file=sys.stderr, flush=True)
+
+    return show
 
 
 @door

@@ -7,13 +7,15 @@ from typing import Any
 from eray import _driver_cluster as clusters
 from eray._bringup import Site, step_spec
 from eray._connection import Connection
+from eray._core.access import RAY_ADDRESS
 from eray._driver_cluster import RayInit
 from eray._identity import identify
 from eray._own_cluster import attach_own, find_node_file
 from eray._ray import attach, foreign
-from eray._ray.asking import find_coordinator
+from eray._ray.calls import find_coordinator
 from eray._ray.driver import shared_cluster
 from eray._ray.notices import say
+from eray._ray.relayed import RelayedClient
 from eray._slurm.environment import Mode
 from eray.errors import ConnectionStateError, RayAttachError, UsageError
 
@@ -70,6 +72,8 @@ def use_connection(
     start_workers: bool,
 ) -> None:
     """Let a process that has joined keep its Ray, in another namespace and with the caller's arguments where asked."""
+    if isinstance(connection._client, RelayedClient):
+        connection._client.attach()
     address, named = _asked(address, environ)
     if address is not None and address != attach.current_address():
         foreign.attach(address, named=named)  # an error names both, where they are two
@@ -119,7 +123,7 @@ def _job_cluster(site: Site) -> dict[str, Any] | None:
 
 def _asked(address: str | None, environ: Mapping[str, str]) -> tuple[str | None, str]:
     """Return the address that the caller or the environment asks for, and what messages call it."""
-    named = "address=" if address is not None else "RAY_ADDRESS="
+    named = "address=" if address is not None else RAY_ADDRESS
     return address or environ.get("RAY_ADDRESS") or None, named
 
 

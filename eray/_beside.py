@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from eray._asking import Asking
 from eray._core.membership import Membership
 from eray._core.tracks import Recorder
 from eray._io.link import Link
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def serve_beside(
     membership: Membership,
     link: Link | None,
-    handle: Any,
+    asking: Asking,
     request: Mapping[str, Any],
     preemption: Preemption,
     spans: Recorder,
@@ -31,13 +32,7 @@ def serve_beside(
     ``request`` is that by which it joined, ``spans`` what its start was spent on, which is told. It ends with
     ``preemption.close()``. Returned is who asks meanwhile.
     """
-    from eray._ray.actor_watch import watch_own_actor
-    from eray._ray.client import CoordinatorClient
-    from eray._ray.stoppable import StoppableCall
-
-    calls = StoppableCall()
-    client = CoordinatorClient(handle, call=calls)
-    place = membership.place
+    client, place = asking.beside, membership.place
 
     def tell(what: str) -> None:
         reason = f"{what} at {membership.name}"
@@ -49,18 +44,20 @@ def serve_beside(
     preemption.serve(
         tell=tell,
         agree=lambda step: client.agree_to_save(*place, step, timeout_s=AGREE_S),
-        stop=calls.stop,
+        stop=asking.calls.stop,
     )
     if link is not None:
         tell_notes(link, spans, *place)
     else:
+        from eray._ray.actor_watch import watch_own_actor
+
         threading.Thread(target=_note, args=(client, membership, spans), name="eray-note", daemon=True).start()
         Watcher(
             client,
             *place,
             on_failed=on_failed,
             on_preemption=preemption.take,
-            on_quiet=lambda: watch_own_actor(handle, request, calls),
+            on_quiet=lambda: watch_own_actor(client.handle, request, asking.calls),
         )
     return client
 

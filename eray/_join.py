@@ -6,6 +6,7 @@ import sys
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
+from eray._asking import Asking, by_line, by_ray
 from eray._beside import serve_beside
 from eray._bringup import Site
 from eray._connection import Connection, describe
@@ -22,7 +23,7 @@ from eray._preemption import Preemption
 from eray._ray.noted import recorder, tell_notes
 from eray._ray.notices import say
 from eray._reach import HEAD_FIRST_S, Access, await_word, foreign_access, open_link, reach
-from eray._start_jax import JaxStart, Start
+from eray._start_jax import JaxStart, Start, all_running
 from eray.errors import ClusterLostError, DuplicateProcessError, ErayError, JoinError, StaleGenerationError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Join:
         self._jax: JaxStart | None = None
         self._connection: Connection | None = None
         self._link: Link | None = None
+        self._asking: Asking | None = None
         self._alone = self._gave_up = self._is_told_for_us = False
         self._who, self._index, self._owns_ray = "a process", 0, True
         self._preemption, self._spans = Preemption(), recorder("program")
@@ -100,41 +102,45 @@ class Join:
         from eray._ray import attach
         from eray._ray.commands import driver_variables
 
+        on_demand, imported_with = self._site.settings.attach == "demand", None
         link.send(identity.hello)
         deadline = Deadline.after(self._cluster_timeout_s + HEAD_FIRST_S, now=clock.monotonic())
         welcome = await_word(link, "welcome", node, deadline, say)
         self._is_told_for_us = welcome["purpose"] == "run"  # by the command that passes our output on
         likely = driver_variables(welcome["auth"], welcome["token_path"])
-        with self._spans.during("import ray"):
-            imported_with = likely if attach.load(self._environ, likely) else None
+        if not on_demand:
+            with self._spans.during("import ray"):
+                imported_with = likely if attach.load(self._environ, likely) else None
         with self._spans.during("ready"):
             ready = await_word(link, "ready", node, deadline, say)
-        link.watch(self._on_message, self._on_lost)
         variables = driver_variables(ready["auth"], ready["token_path"])
-        self._environ.update(variables)
-        up_to_date = variables == imported_with
-        with self._spans.during("attach"):
-            attach.attach(ready["gcs_address"], node=node, namespace=self._namespace, up_to_date=up_to_date)
+        attach.adopt(self._environ, variables)
+
+        def attach_ray() -> None:
+            address, up_to_date = ready["gcs_address"], variables == imported_with
+            attach.attach(address, node=node, namespace=self._namespace, up_to_date=up_to_date)
+
+        self._asking = by_line(link, attach_ray) if on_demand else None
+        link.watch(self._on_message, self._on_lost)
+        if not on_demand:
+            with self._spans.during("attach"):
+                attach_ray()
         stays = welcome["purpose"] == "tasks" and welcome["is_head"]
         return Access(ready["node"], welcome["place"], stays, link)
 
     def _take_part(self, identity: Identity, access: Access) -> Connection:
         from eray._ray import attach
-        from eray._ray.actor_watch import watch_own_actor
-        from eray._ray.client import CoordinatorClient, find_coordinator
 
-        handle = find_coordinator()
-        if handle is None:
-            raise ClusterLostError(
-                str(access.node["name"]), "the cluster has no coordinator", "see the log of eray on the head node"
-            )
-        client = CoordinatorClient(handle)
+        asking = self._asking or by_ray(str(access.node["name"]))
+        client = asking.client
         if self._jax is not None:
             self._jax.load()  # before the others wait for this process in JAX, which aborts at its own timeout
         deadline = Deadline.after(self._join_timeout_s, now=clock.monotonic())
         request = join_request(self._site, identity, access.node, access.place)
         if access.link is None:
-            watch_own_actor(handle, request)
+            from eray._ray.actor_watch import watch_own_actor
+
+            watch_own_actor(client.handle, request)
         tell_notes(access.link, self._spans, identity.world, identity.generation or 1, identity.process_index)
         with self._spans.during("join"):
             answer = client.join(request, timeout_s=self._join_timeout_s, progress=say)
@@ -165,7 +171,7 @@ class Join:
             detach_ray=attach.detach if self._owns_ray else lambda: None,
             preemption=self._preemption,
         )
-        told = (access.link, handle, request, self._preemption, self._spans)
+        told = (access.link, asking, request, self._preemption, self._spans)
         self._connection.beside = serve_beside(membership, *told, self._connection.on_failed)
         return self._connection
 
@@ -190,17 +196,8 @@ class Join:
                 say=say,
             )
             address = self._jax.run(start, client, answer, deadline)
-        self._spans.begin("all running")
-        client.report(world, answer.generation, answer.process_index, "running")
-        client.await_stage(
-            world,
-            answer.generation,
-            answer.process_index,
-            "running",
-            timeout_s=deadline.remaining_s(clock.monotonic()),
-            progress=say,
-        )
-        self._spans.end("all running")
+        with self._spans.during("all running"):
+            all_running(client, world, answer, deadline, say)
         return address
 
     def _give_up(self, error: BaseException) -> None:
@@ -229,6 +226,8 @@ class Join:
             self._fail(str(message["cause"]), int(message["code"]), said=self._is_told_for_us)
         elif message["type"] == "preemption":
             self._preemption.take(str(message["reason"]))
+        elif message["type"] == "answer" and self._asking is not None:
+            self._asking.take(message)
 
     def _on_lost(self) -> None:
         if self._gave_up:

@@ -84,7 +84,7 @@ def launch(
     log_program(environ, host_of(environ))
     _require_driver(settings)
     _attach(environ)
-    from eray._ray.asking import find_coordinator
+    from eray._ray.calls import find_coordinator
     from eray._ray.client import CoordinatorClient
     from eray._ray.launching import Launching
     from eray._ray.program import Program

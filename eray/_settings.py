@@ -64,6 +64,12 @@ class Settings:
     )
     log: str = _row("ERAY_LOG", "debug|info|warning|error", "warning", "verbosity on stderr")
     log_format: str = _row("ERAY_LOG_FORMAT", "text|json", "text", "form of the log's lines; `--log-json` sets json")
+    attach: str = _row(
+        "ERAY_ATTACH",
+        "connect|demand",
+        "connect",
+        "whether connect() attaches the process to Ray, or only what needs it",
+    )
     world: str | None = _row("ERAY_WORLD", "text", None, "name of the world to join")
     generation: int | None = _row("ERAY_GENERATION", "count", None, "set by `eray run`: the world's life")
     process_index: int | None = _row("ERAY_PROCESS_INDEX", "count", None, "this process's index in its world")

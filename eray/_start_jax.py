@@ -142,6 +142,19 @@ class JaxStart:
             self._runtime.use_cpu_only()
 
 
+def all_running(
+    client: "CoordinatorClient", world: str, answer: "JoinAnswer", deadline: Deadline, say: Callable[[str], None]
+) -> None:
+    """Report that this process runs, and return when all processes of its world do.
+
+    Raises:
+        JoinTimeoutError, WorldFailedError: they never will.
+    """
+    place = (world, answer.generation, answer.process_index)
+    client.report(*place, "running")
+    client.await_stage(*place, "running", timeout_s=deadline.remaining_s(clock.monotonic()), progress=say)
+
+
 def dial(address: str, world: str, deadline: Deadline) -> None:
     """Wait until process 0's service answers: JAX's own client would back off for a second (FACTS J13)."""
     host, _, port = address.rpartition(":")

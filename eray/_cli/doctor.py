@@ -1,19 +1,19 @@
 """``eray doctor``: what keeps eray from working on this host, and what to do about it. Starts nothing."""
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Mapping
 
 from eray._cli.doctor_facts import gather
 from eray._core.checkup import Checkup, check
 from eray._core.finding import Status
+from eray._core.short_lines import short_json, short_line
 from eray._slurm.environment import Mode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--json", action="store_true", help="print JSON, in one line")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line a finding")
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     facts = gather(environ)
     checkup = check(facts)
     if args.json:
-        print(json.dumps(checkup.to_json(), ensure_ascii=False))
+        print("\n".join(map(short_json, checkup.records())))
     else:
         print(_as_text(checkup, f"{checkup.node}: " if facts.place.environment == Mode.STEP else ""))
     return checkup.exit_code
@@ -36,7 +36,8 @@ def _as_text(checkup: Checkup, prefix: str) -> str:
         if finding.remedy is not None:
             lines.append(f"{'remedy':<7}  {finding.name:<{width}}  {finding.remedy}")
     lines.append(_summary(checkup) if prefix else f"{checkup.node}: {_summary(checkup)}")
-    return "\n".join(prefix + " ".join(line.splitlines()) for line in lines)
+    whole = [prefix + " ".join(line.splitlines()) for line in lines]
+    return "\n".join(map(short_line, whole) if prefix else whole)
 
 
 def _summary(checkup: Checkup) -> str:

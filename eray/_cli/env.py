@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Print lines for ``eval "$(eray env)"``. Off the cluster's nodes they hold the token."""
+    """Print lines for ``( eval "$(eray env)"; ray … )``. Off the cluster's nodes they hold the token."""
     site = read_site(environ)
     access = find(site, args.job)
     require_alive(access, access.gcs_address)

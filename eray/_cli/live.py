@@ -9,10 +9,7 @@ from contextlib import suppress
 from eray._cli.terminal import is_rich
 from eray._io import clock
 from eray._ray.notices import Told, set_reader
-from eray._show.progress import Progress
-
-QUIET_S = 10.0
-"""A log says nothing of a start that is over sooner."""
+from eray._show.progress import QUIET_S, Progress
 
 
 def show_start(environ: Mapping[str, str]) -> None:
@@ -25,15 +22,15 @@ class Live:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._terminal = is_rich(environ, is_terminal=sys.stderr.isatty())
-        self._progress = Progress(terminal=self._terminal)
-        self._from = clock.monotonic() + (0.0 if self._terminal else QUIET_S)
+        quiet_s = 0.0 if self._terminal else QUIET_S
+        self._progress = Progress(terminal=self._terminal, silent_until=clock.monotonic() + quiet_s)
 
     def tell(self, told: Told | None) -> None:
         """Show how far the start is."""
         now = clock.monotonic()
         if told is None:
             self.make_room()
-        elif now >= self._from:
+        else:
             phase, ready, expected, missing = told
             width = shutil.get_terminal_size().columns
             self._write(self._progress.tell(phase, ready, expected, missing, now=now, width=width))

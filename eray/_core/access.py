@@ -12,6 +12,8 @@ from eray.errors import ErayError, RayAttachError, UsageError
 PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
 """What starts a cluster, as people call it."""
 PROGRAM_LENGTH = 60
+RAY_ADDRESS = "RAY_ADDRESS="
+"""What messages call an address that the environment names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +61,16 @@ class Life:
 
     def summary(self, now: float) -> str:
         """Say which one it is among others: ``local-1a2b3c4d (`eray run -- python train.py`, for 3 min)``."""
+        age = "" if self.began_at is None else f", for {elapsed(now - self.began_at)}"
+        return f"{self.key} (`{self.command}`{age})"
+
+    @property
+    def command(self) -> str:
+        """What started it, as people write it, in one line."""
         program = "".join(letter if letter.isprintable() else " " for letter in shlex.join(self.program))
         if len(program) > PROGRAM_LENGTH:
             program = f"{program[: PROGRAM_LENGTH - 1]}…"
-        command = PURPOSES.get(self.purpose, self.purpose) + (f" -- {program}" if program else "")
-        age = "" if self.began_at is None else f", for {elapsed(now - self.began_at)}"
-        return f"{self.key} (`{command}`{age})"
+        return PURPOSES.get(self.purpose, self.purpose) + (f" -- {program}" if program else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +120,7 @@ def derive_token(access: Life, given: str | None, kept: bytes | None) -> str | N
 
 
 BY_OPTION = "choose one with `--job {}`"
-BY_EXPORTS = 'choose one with `eval "$(eray env --job {})"`, which sets RAY_ADDRESS, or end the others'
+BY_EXPORTS = 'choose one with `( eval "$(eray env --job {})"; python … )`, which sets RAY_ADDRESS, or end the others'
 """How one of several clusters is chosen: for a command that has the option, and for a program."""
 JOB_IDS = (
     "give a Slurm job's number such as 4711 (an array's element has its own: `squeue -o %A`), or the name of a cluster "
@@ -150,6 +156,18 @@ def remedy_of(name: str) -> str:
     return (
         f"`eray status --job {name}` tells how one ended; start one by `eray up` in job {job} while that runs "
         f"(`squeue -j {job}`), else in a new job"
+    )
+
+
+def nothing_answers(node: str, named: str, address: str) -> RayAttachError:
+    """Return the error that no Ray is at an address; ``named`` is what the message calls that (``RAY_ADDRESS=``)."""
+    if named != RAY_ADDRESS:
+        found, remedy = f"nothing answers at {named}{address}", "see whether that cluster still runs, and is meant"
+        return RayAttachError(node, found, remedy)
+    return RayAttachError(
+        node,
+        f"{named}{address} names a cluster that is gone: nothing answers there",
+        "`unset RAY_ADDRESS`, also in the shell of `sbatch`, which passes on what `eray env` set there",
     )
 
 

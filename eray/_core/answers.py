@@ -1,7 +1,6 @@
 """What the coordinator answers, computed from its state: plain JSON types, as small for 10,000 processes as for ten.
 
-``done`` tells that what was waited for has come; a waiter also stops at a ``failure``. ``missing`` names at most
-``NAMED`` processes, ``missing_count`` counts them all.
+``done`` tells that what was waited for has come; a waiter also stops at a ``failure``. Few are named, all are counted.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,7 +12,7 @@ from eray._core.topology import Phase, Process, Topology, World
 from eray._core.world import JoinRequest, Stage, WorldState, member_of
 from eray.errors import NotJoinedError, StaleGenerationError
 
-NAMED = 32
+NAMED, NAMED_NODES = 32, 20
 
 Answer = dict[str, Any]
 
@@ -105,10 +104,9 @@ def follow_answer(state: State, world: str, generation: int, process_index: int,
 
 
 def watch_answer(state: State, now: float) -> Answer:
-    """Return a short summary of every world: phase, failure, who is awaited and since when."""
-    lost = [{"node_rank": rank, "node": node.name} for rank, node in state.nodes.items() if not node.alive]
+    """Return a short summary of every world (phase, failure, who is awaited and since when), and of the nodes."""
     worlds = [_summary(world, now) for world in state.worlds.values()]
-    return {"version": state.version, "preemption": _notice(state), "lost_nodes": lost, "worlds": worlds}
+    return {"version": state.version, "preemption": _notice(state), "worlds": worlds} | _nodes(state)
 
 
 def picture(state: State) -> Topology:
@@ -132,6 +130,15 @@ AWAITED = {
     Phase.DRAINING: Stage.LEFT,
 }
 """How far the processes of a world must come for its next phase; none where nothing is awaited."""
+
+
+def _nodes(state: State) -> Answer:
+    """Return which nodes are lost, and which of `eray run` or `eray up` never came; those of a step need not come."""
+    lost = [{"node_rank": rank, "node": node.name} for rank, node in state.nodes.items() if not node.alive]
+    names = (state.job or {}).get("nodes", ()) if (state.job or {}).get("purpose") in ("run", "up") else ()
+    missing = [name for rank, name in enumerate(names) if rank not in state.nodes]
+    awaited = {"names": missing[:NAMED_NODES], "count": len(missing), "expected": len(names)}
+    return {"lost_nodes": lost, "awaited_nodes": awaited}
 
 
 def _summary(world: WorldState, now: float) -> Answer:

@@ -32,9 +32,9 @@ class Checkup:
         """3 where there is an error, else 0."""
         return 3 if any(finding.status is Status.ERROR for finding in self.findings) else 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the checkup as JSON types, with the stable field names of ``eray doctor --json``."""
-        return {"node": self.node, "checks": [finding.to_json() for finding in self.findings]}
+    def records(self) -> list[dict[str, Any]]:
+        """Return a record a finding, as JSON types, with the stable field names of ``eray doctor --json``."""
+        return [{"node": self.node, **finding.to_json()} for finding in self.findings]
 
 
 def check(facts: Facts) -> Checkup:

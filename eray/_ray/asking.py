@@ -1,4 +1,4 @@
-"""Asks the coordinator once. Ray's errors end here.
+"""Asks the coordinator once, by whatever carries the call: Ray (``calls``), or the node's supervisor (``relayed``).
 
 An actor that restarts is asked again within the deadline (every question may be repeated), one that is gone is a
 ClusterLostError, and an error that comes back as data is raised.
@@ -7,33 +7,21 @@ ClusterLostError, and an error that comes back as data is raised.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import ray
-import ray.exceptions
-
-from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._core.timing import Backoff, Deadline
 from eray._io import clock
 from eray.errors import ClusterLostError, error_of
 
 Answer = Mapping[str, Any]
 Call = Callable[[Any, str, Sequence[Any], float], Answer]
-"""Carries one call to a handle: (handle, method, args, timeout_s) -> answer, with Ray's errors."""
+"""Carries one call to a handle: (handle, method, args, timeout_s) -> answer; raises NoAnswer or Unreachable."""
 
 
-def find_coordinator(*, namespace: str = NAMESPACE, name: str = COORDINATOR_NAME) -> Any | None:
-    """Return the handle of the coordinator of the Ray cluster that this process is attached to, or None."""
-    require_ray()
-    try:
-        return ray.get_actor(name, namespace=namespace)
-    except ValueError:  # what Ray raises for a name that is not there (FACTS R12)
-        return None
+class NoAnswer(Exception):
+    """The coordinator did not answer now: it restarts, or the time was over."""
 
 
-def ray_call(handle: Any, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
-    """Call a method of the actor and return its answer."""
-    require_ray()
-    answer: Answer = ray.get(getattr(handle, method).remote(*args), timeout=timeout_s)
-    return answer
+class Unreachable(Exception):
+    """The coordinator cannot be asked any more; the text says why."""
 
 
 def ask(
@@ -56,23 +44,17 @@ def ask(
         try:
             answer = call(handle, method, (*args, *kept), remaining_s)
             break
-        except (ray.exceptions.ActorUnavailableError, ray.exceptions.GetTimeoutError) as exc:
+        except NoAnswer as exc:
             now = clock.monotonic()
             if deadline.is_over(now):
                 raise _lost(f"the coordinator did not answer {method} within {timeout_s:g} s") from exc
             clock.sleep(backoff.pause_s(attempt, deadline, now))
             attempt += 1
-        except ray.exceptions.RayError as exc:
-            raise _lost(f"the coordinator cannot be asked for {method} ({type(exc).__name__})") from exc
+        except Unreachable as exc:
+            raise _lost(f"the coordinator cannot be asked for {method} ({exc})") from exc
     if answer.get("error"):
         raise error_of(answer["error"])
     return answer
-
-
-def require_ray() -> None:
-    """Refuse where Ray is down: ``ray.get`` and ``ray.get_actor`` would quietly start a cluster of their own."""
-    if not ray.is_initialized():
-        raise ClusterLostError("this node", "Ray is not attached in this process", "call ray.shutdown() last")
 
 
 def _lost(found: str) -> ClusterLostError:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from types import TracebackType
 from typing import Any
 
+from eray._core.access import nothing_answers
 from eray._core.naming import NAMESPACE
 from eray._io import net
 from eray._io.signals import kept_sigterm
@@ -69,9 +70,7 @@ def attach(
         return ""
     host, _, port = address.rpartition(":")
     if not port.isdigit() or not net.port_is_open(host.strip("[]"), int(port), DIAL_S):
-        raise RayAttachError(
-            node, f"nothing answers at {named}{address}", "see whether that cluster still runs, and is meant"
-        )
+        raise nothing_answers(node, named, address)
     if not up_to_date:
         refresh_authentication()
     try:
@@ -90,10 +89,10 @@ def attach(
 
 
 def detach() -> None:
-    """End this process's attachment."""
-    import ray
+    """End this process's attachment, if it has one."""
+    if current_address() is not None:
+        import ray
 
-    if ray.is_initialized():
         ray.shutdown()
 
 

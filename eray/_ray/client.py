@@ -12,7 +12,6 @@ from eray._core.missing import name_missing
 from eray._core.timing import Deadline, poll_s
 from eray._io import clock
 from eray._ray.asking import Answer
-from eray._ray.asking import find_coordinator as find_coordinator
 from eray._ray.cluster_client import ANSWER_S, ClusterClient, Progress
 from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError, error_of
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eray._io.link import MAX_LINE
+from eray._ray.relay import NodeRelay
 
 Message = Mapping[str, Any]
 PLACE = ("world", "generation", "process_index")
@@ -48,6 +49,7 @@ class Clients:
     ) -> None:
         self._path, self._welcome, self._left, self._failed, self._gone = path, welcome, left, failed, gone
         self._told = told
+        self.relay = NodeRelay(told, lambda: sum(not client.left for client in self.connected))
         self._server: asyncio.Server | None = None
         self.connected: list[Client] = []
         self.seen = 0
@@ -125,6 +127,8 @@ class Clients:
         elif message["type"] == "failed":
             client.left = True
             self._failed(client, message)
+        elif message["type"] == "ask":
+            self.relay.take(client.send, message)
         elif message["type"] in ("warned", "spans"):
             self._told(message)
 

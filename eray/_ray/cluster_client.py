@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from eray._core.timing import POLL_S, Deadline
 from eray._io import clock
-from eray._ray.asking import Answer, Call, ask, ray_call
+from eray._ray.asking import Answer, Call, ask
+from eray._ray.notices import Told
 from eray.errors import NodesMissingError
 
 if TYPE_CHECKING:
     from eray._core.topology import Node, Topology
 
 Progress = Callable[[str], None]
+Show = Callable[[Told], None]
 ANSWER_S = 10.0
 """How late an answer may be, beyond what the call blocks."""
 
 
 class ClusterClient:
-    """Asks one coordinator, the actor ``handle``. Safe to use from several threads."""
+    """Asks one coordinator, the actor ``handle``, by Ray unless ``call`` does it. Safe to use from several threads."""
 
-    def __init__(self, handle: Any, *, call: Call = ray_call) -> None:
+    def __init__(self, handle: Any, *, call: Call | None = None) -> None:
         self.handle = handle
-        self._call = call
+        self._call = call or _by_ray
 
     def ping(self, *, timeout_s: float = 30.0) -> Answer:
         """Return ``pid``, ``epoch`` and ``version`` of the coordinator."""
@@ -84,33 +86,31 @@ class ClusterClient:
         self._ask("died", (world, generation, process_index, cause, code), timeout_s)
 
     def watch(self, version: int, *, wait_s: float = POLL_S) -> Answer:
-        """Return a summary of all worlds when it is no longer that of ``version``, or after ``wait_s`` (30 at most)."""
+        """Return a summary of worlds and nodes when it is no longer that of ``version``, after 30 s at most."""
         return self._ask("watch", (version,), wait_s + ANSWER_S, wait_s)
 
-    def await_nodes(self, *, timeout_s: float, progress: Progress | None = None) -> None:
+    def await_nodes(self, *, timeout_s: float, show: Show = lambda told: None) -> None:
         """Return when the Ray of every node of `eray run` or `eray up` is up, or was before the node was lost.
 
         Elsewhere it returns at once: a step's nodes come with their tasks, if they do, and a Ray that eray did not
-        start has no number of nodes to wait for.
+        start has no number of nodes to wait for. ``show`` is told how far it is, again and again.
 
         Raises:
-            NodesMissingError: some are not up in time; it names them by their rank.
+            NodesMissingError: some are not up in time; it names them.
         """
         deadline, version = Deadline.after(timeout_s, now=clock.monotonic()), -1
         while True:
             wait_s = min(POLL_S, deadline.remaining_s(clock.monotonic()))
             # At once the first time, so that no change is missed.
-            version = int(self.watch(version, wait_s=wait_s)["version"])
-            found = self._ask("topology", (), ANSWER_S)
-            job, there = found["job"] or {}, {node["node_rank"] for node in found["nodes"]}
-            expected = int(job["node_count"]) if job.get("purpose") in ("run", "up") else 0
-            missing = ", ".join(str(rank) for rank in range(expected) if rank not in there)
-            if not missing:
+            answer = self.watch(version, wait_s=wait_s)
+            version, awaited = int(answer["version"]), answer["awaited_nodes"]
+            names, count, expected = awaited["names"], int(awaited["count"]), int(awaited["expected"])
+            if not count:
                 return
             if deadline.is_over(clock.monotonic()):
-                raise NodesMissingError(f"nodes by rank {missing}", expected, timeout_s, "bring Ray up")
-            if progress is not None:
-                progress(f"waiting for Ray on the nodes of rank {missing}")
+                more = f" and {count - len(names)} more" if count > len(names) else ""
+                raise NodesMissingError(", ".join(names) + more, expected, timeout_s, "bring Ray up")
+            show(("nodes start Ray", expected - count, expected, names))
 
     def warn(self, reason: str, *, timeout_s: float = 30.0) -> None:
         """Tell that the job is about to end."""
@@ -118,3 +118,9 @@ class ClusterClient:
 
     def _ask(self, method: str, args: Sequence[Any], timeout_s: float, wait_s: float | None = None) -> Answer:
         return ask(self.handle, self._call, method, args, timeout_s, wait_s)
+
+
+def _by_ray(handle: Any, method: str, args: Sequence[Any], timeout_s: float) -> Answer:
+    from eray._ray.calls import ray_call
+
+    return ray_call(handle, method, args, timeout_s)

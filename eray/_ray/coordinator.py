@@ -5,9 +5,10 @@ Its methods take and return JSON types, so that a driver needs no eray to ask. A
 the start of its worker is on the way of every start-up.
 """
 
+import asyncio
 import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eray._core import answers, events, waiting
@@ -17,11 +18,12 @@ from eray._core.topology import Node
 from eray._core.world import JoinRequest, Stage
 from eray._io import clock
 from eray._io.log_lines import log_package
+from eray._ray import relay
 from eray._ray.actor_watch import ActorWatch
 from eray._ray.noted import Notes
 from eray._ray.record import LONGEST_WAIT_S, Record
 from eray._settings import Settings
-from eray.errors import UsageError
+from eray.errors import UsageError, error_data
 
 JSON = Mapping[str, Any]
 
@@ -215,6 +217,14 @@ class Coordinator:
             world,
             wait_s,
         )
+
+    async def together(self, method: str, calls: Sequence[Sequence[Any]], wait_s: float | None = None) -> Answer:
+        """Return the ``answers`` to one question of several processes, as each would get it by a call of its own."""
+        if method not in relay.WAITING | relay.AT_ONCE:
+            return self._record.sealed({"error": error_data(UsageError(f"{method!r} cannot be asked together"))})
+        kept = () if wait_s is None else (wait_s,)
+        asked = (getattr(self, method)(*args, *kept) for args in calls)
+        return self._record.sealed({"answers": await asyncio.gather(*asked)})
 
     async def watch(self, version: int, wait_s: float = LONGEST_WAIT_S) -> Answer:
         """Return a summary of all worlds when it is no longer the one of ``version``."""

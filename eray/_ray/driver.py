@@ -45,6 +45,11 @@ class HeadDriver:
         """Host and port of Ray's dashboard, which takes Ray Jobs; None where it does not run."""
         return self._dashboard_url or None
 
+    @property
+    def handle(self) -> Any | None:
+        """The coordinator's handle, None before it is there and after this driver has left."""
+        return None if self._client is None else self._client.handle
+
     def load(self) -> None:
         """Import Ray while its node starts, with this cluster's authentication."""
         token_path = self._spec.token_path if self.shared is None else self.shared["token_path"]
@@ -87,7 +92,8 @@ class HeadDriver:
             ClusterLostError: the node or the coordinator is not there.
         """
         from eray._ray import attach
-        from eray._ray.client import CoordinatorClient, find_coordinator
+        from eray._ray.calls import find_coordinator
+        from eray._ray.client import CoordinatorClient
 
         with self._adopting:
             if self._client is None:
@@ -234,4 +240,4 @@ def shared_cluster(spec: NodeSpec) -> dict[str, Any] | None:
 
 def _job_fields(spec: NodeSpec) -> dict[str, Any]:
     names = {"id": spec.job, "key": spec.key, "restart": spec.restart, "cluster": spec.cluster, "head": spec.node}
-    return {**names, "purpose": spec.purpose, "node_count": len(spec.nodes)}
+    return {**names, "purpose": spec.purpose, "node_count": len(spec.nodes), "nodes": list(spec.nodes)}

@@ -4,10 +4,11 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
+from eray._core.access import RAY_ADDRESS
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
 from eray._io.signals import kept_sigterm
 from eray._ray import attach as own
-from eray._ray.asking import find_coordinator
+from eray._ray.calls import find_coordinator
 from eray._ray.client import CoordinatorClient
 from eray.errors import RayAttachError
 
@@ -17,7 +18,7 @@ def attach(
     *,
     namespace: str = NAMESPACE,
     options: Mapping[str, Any] | None = None,
-    named: str = "RAY_ADDRESS=",
+    named: str = RAY_ADDRESS,
 ) -> tuple[str, dict[str, Any]]:
     """Attach to the Ray at ``address`` (None: the one that this process is attached to) and return it with this node.
 
@@ -69,10 +70,10 @@ def look(node: str, address: str) -> tuple[dict[str, Any], list[Any], str]:
     """
     import ray
 
-    own.attach(address, node=node, named="RAY_ADDRESS=", log_to_driver=False)
+    own.attach(address, node=node, named=RAY_ADDRESS, log_to_driver=False)
     handle = find_coordinator()
     if handle is None:
-        found = f"the Ray at RAY_ADDRESS={address} has no coordinator: no process of eray has come to it"
+        found = f"the Ray at {RAY_ADDRESS}{address} has no coordinator: no process of eray has come to it"
         raise RayAttachError(node, found, "call eray.connect() or eray.attach() in a program on it")
     client = CoordinatorClient(handle)
     topology = client.topology().model_dump(mode="json")

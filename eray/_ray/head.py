@@ -22,6 +22,7 @@ from eray._ray.nodes import Nodes
 from eray._ray.notices import fault
 from eray._ray.start_progress import StartProgress
 from eray._ray.supervisor import Message, Supervisor
+from eray._ray.together import ask_together
 from eray._ray.view import View
 from eray._ray.worlds import Worlds
 from eray.errors import ChannelClosed, ErayError, error_of
@@ -131,10 +132,15 @@ class Head:
             self._end_when_idle()
         elif kind in ("spans", "clock"):
             self._view.noted.take(rank, message)
+        elif kind == "ask":
+            self._spawn(self._ask_for(rank, message))
         elif kind == "warned":
             self._alarm.raise_for(message["reason"])
         elif kind == "signal":
             self.finish(128 + message["number"])
+
+    async def _ask_for(self, rank: int, message: Message) -> None:
+        self._nodes.send(rank, await ask_together(self._driver.handle, message))
 
     def _node_reported(self, report: NodeReport) -> None:
         roll = self._nodes.roll

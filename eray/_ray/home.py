@@ -20,7 +20,8 @@ from eray._io.uptime import own_age_s
 from eray._ray.notices import say
 from eray.errors import DirectoryError, LimitError
 
-LOCK_WAIT_S = 10.0
+LOCK_WAIT_S, HEAD_FIRST_S = 10.0, 2.0
+"""How long a predecessor may take to end, and how much longer other nodes than the head wait: it says who has them."""
 LEFT_AFTER_S = 5.0
 ROOM_S = 5.0
 """How often it is seen whether the disk is full."""
@@ -109,7 +110,7 @@ def _locked(spec: NodeSpec) -> NodeLock:
         files.private_directory(spec.run_dir, spec.tmpdir)
         lock = NodeLock(spec.run_dir)
         with suppress(FileNotFoundError):
-            lock.acquire(LOCK_WAIT_S)
+            lock.acquire(LOCK_WAIT_S + (HEAD_FIRST_S if spec.node_rank else 0.0))
             if os.path.exists(lock.path):
                 return lock
             lock.release()

@@ -20,13 +20,8 @@ from eray._ray.notices import fault, say
 from eray._ray.refusal import dial, tell_others
 from eray._ray.signals import Signals
 from eray._ray.supervisor import Message, Supervisor
-from eray.errors import (
-    BeaconError,
-    ChannelClosed,
-    ClusterLostError,
-    ErayError,
-    NodeLockedError,
-)
+from eray._ray.tenant import refused
+from eray.errors import BeaconError, ChannelClosed, ClusterLostError, ErayError, NodeLockedError
 
 logger = logging.getLogger(__name__)
 
@@ -71,8 +66,10 @@ def supervise(
                 return asyncio.run(_serve(spec, environ, ray_environ, ward, listening, spans, led=led))
             finally:
                 ward.dismiss()
-    except (BeaconError, NodeLockedError):
-        raise  # the others cannot be told, or the directory is another cluster's
+    except NodeLockedError as exc:
+        return refused(spec, exc)  # the others see it themselves
+    except BeaconError:
+        raise  # the others cannot be told
     except ErayError as exc:
         tell_others(spec, exc)
         raise

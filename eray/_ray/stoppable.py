@@ -4,14 +4,13 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from ray.exceptions import GetTimeoutError
-
-from eray._ray.asking import Answer, require_ray
+from eray._ray.asking import Answer, NoAnswer
+from eray._ray.calls import rays_errors, require_ray
 from eray.errors import ConnectionStateError
 
 
 class StoppableCall:
-    """Carries calls as ``asking.ray_call`` does until ``stop``; then none is made any more, and none is waited for."""
+    """Carries calls as ``calls.ray_call`` does until ``stop``; then none is made any more, and none is waited for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,9 +38,10 @@ class StoppableCall:
             if self._stopped:
                 raise _closed()
         if not future.done():
-            raise GetTimeoutError(f"no answer to {method} within {timeout_s:g} s")
-        answer: Answer = future.result()
-        return answer
+            raise NoAnswer(f"no answer to {method} within {timeout_s:g} s")
+        with rays_errors():
+            answer: Answer = future.result()
+            return answer
 
     def stop(self) -> None:
         """End all calls. When it returns no thread calls Ray any more by this."""

@@ -95,6 +95,8 @@ class Supervisor:
             self._spawn(self._end_processes(message["generation"]))
         elif kind == "ready":
             self._set_ready(message)
+        elif kind == "answers":
+            self._clients.relay.answered(message)
         elif kind == "clock":
             self.emit({"type": "clock", "asked": message["asked"], "here": self.spans.now()})
         elif kind == "preemption":
@@ -241,10 +243,6 @@ class Supervisor:
     async def _guarded(self, coroutine: Any) -> None:
         try:
             await coroutine
-        except ErayError as exc:
-            self._emit_error(exc)
         except Exception as exc:  # the cluster ends by it, with words; unseen, all would wait for their deadline
-            self._emit_error(fault(self.spec.node, exc))
-
-    def _emit_error(self, error: ErayError) -> None:
-        self.emit({"type": "error", "error": error_data(error)})
+            error = exc if isinstance(exc, ErayError) else fault(self.spec.node, exc)
+            self.emit({"type": "error", "error": error_data(error)})

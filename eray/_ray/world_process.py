@@ -25,7 +25,8 @@ LEAVE_S = 1.0
 """How long processes that heard of a failure may take to leave by themselves."""
 GRACE_S = 3.0
 """How long they may take after SIGTERM."""
-_SECRET = ("ERAY_SECRET", "RAY_AUTH_TOKEN")
+_NOT_THEIRS = ("ERAY_SECRET", "RAY_AUTH_TOKEN", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS")
+"""Secrets, for they have the token's path, and another cluster's addresses, which a shell with `eray env` hands on."""
 
 
 class WorldProcesses:
@@ -141,7 +142,7 @@ def child_environment(
     ordinals; nothing rewrites the visible devices. Python's own directory comes first on PATH, so that ``python`` is
     the one that runs eray, also when its environment is not activated.
     """
-    env = {name: value for name, value in environ.items() if name not in _SECRET}  # they have the token's path
+    env = {name: value for name, value in environ.items() if name not in _NOT_THEIRS}
     env |= identity_variables(world.name, generation, process_index, world.process_count)
     env |= {
         "ERAY_RUN_DIR": spec.run_dir,

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from eray._show.wording import elapsed
 from eray._show.words import hosts, one_line
 
 CHANGE_S, REPEAT_S = 2.0, 30.0
 """How soon after a line a log gets the next one where something changed, and where nothing did."""
+QUIET_S = 10.0
+"""A log says nothing of a start that is over sooner."""
 CLEAR = "\r\x1b[K"
 LEAST = 10
 """Characters for the names of those who are missing below which a terminal shows their number only."""
@@ -33,9 +36,9 @@ class Progress:
     ''
     """
 
-    def __init__(self, *, terminal: bool) -> None:
+    def __init__(self, *, terminal: bool, silent_until: float = -inf) -> None:
         """``terminal`` says that what is written can be rewritten: a terminal that is not dumb."""
-        self._terminal = terminal
+        self._terminal, self._silent_until = terminal, silent_until
         self._told: _Told | None = None
         self._began, self._said_at = 0.0, 0.0
         self._phase: str | None = None
@@ -64,6 +67,8 @@ class Progress:
         if told.phase != self._phase:
             self._phase, self._began = told.phase, now
         for_s = now - self._began
+        if now < self._silent_until:
+            return ""
         if self._terminal:
             return self._rewritten(_fitting(told, for_s, max(width - 1, 1)))  # the last column would wrap
         if not self._is_due(told, now):

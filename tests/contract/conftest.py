@@ -9,18 +9,20 @@ import tempfile
 import threading
 import time
 import uuid
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 
 import pytest
 import ray
-from ray.exceptions import ActorUnavailableError, GetTimeoutError
 
-from eray._ray.asking import ray_call
+from eray._ray.asking import NoAnswer
+from eray._ray.calls import ray_call
 from eray._ray.client import CoordinatorClient
 from eray._ray.coordinator import Coordinator
 from eray._ray.creation import create_coordinator
+from eray._ray.relay import AT_ONCE, WAITING, NodeRelay, answers_to, without_answer
+from eray._ray.relayed import RelayedCall
 
 JSON_TYPES = (dict, list, str, int, float, bool, type(None))
 
@@ -70,9 +72,9 @@ class FakeActor:
         try:
             return future.result(timeout_s)
         except FutureTimeoutError as exc:
-            raise GetTimeoutError(method) from exc
+            raise NoAnswer(method) from exc
         except CancelledError as exc:
-            raise ActorUnavailableError("killed", b"0" * 16) from exc
+            raise NoAnswer("killed") from exc
 
     def stop(self):
         async def cancel_all():
@@ -90,6 +92,42 @@ class FakeActor:
         with self._swapping:
             self.stop()
             self._start()
+
+
+class RelayedActor(FakeActor):
+    """The same, asked as processes without Ray are served: gathered by their node's supervisor, and asked as one."""
+
+    def __init__(self, snapshot_path, job):
+        super().__init__(snapshot_path, job)
+        self._supervisor = asyncio.new_event_loop()
+        threading.Thread(target=self._supervisor.run_forever, daemon=True).start()
+        self._node = NodeRelay(lambda message: self._heads.submit(self._ask, message), lambda: 4)
+        self._heads = ThreadPoolExecutor(64)
+        self._relayed = RelayedCall(self)
+
+    def call(self, handle, method, args, timeout_s):
+        if method in WAITING | AT_ONCE:
+            return self._relayed(handle, method, args, timeout_s)
+        return super().call(handle, method, args, timeout_s)
+
+    def send(self, message):
+        message = json.loads(json.dumps(message))
+        self._supervisor.call_soon_threadsafe(self._node.take, self._relayed.take, message)
+
+    def _ask(self, message):
+        try:
+            asked = (message["method"], message["calls"], message["wait_s"])
+            told = answers_to(message, super().call(None, "together", asked, 60.0)["answers"])
+        except NoAnswer:
+            told = without_answer(message, {"no_answer": True})
+        self._supervisor.call_soon_threadsafe(self._node.answered, told)
+
+    def stop(self):
+        super().stop()
+        if self._swapping.acquire(blocking=False):  # it is not killed, but over
+            self._supervisor.call_soon_threadsafe(self._supervisor.stop)
+            self._heads.shutdown(wait=False)
+            self._swapping.release()
 
 
 class RealActor:
@@ -145,7 +183,7 @@ def local_ray():
     assert not left
 
 
-@pytest.fixture(scope="module", params=["fake", pytest.param("actor", marks=pytest.mark.ray)])
+@pytest.fixture(scope="module", params=["fake", "relayed", pytest.param("actor", marks=pytest.mark.ray)])
 def make_actor(request, tmp_path_factory):
     """Return a function that makes a coordinator; all are stopped at the end."""
     if request.param == "actor":
@@ -154,9 +192,8 @@ def make_actor(request, tmp_path_factory):
 
     def make(job=None):
         path = tmp_path_factory.mktemp("run") / "coordinator.json"
-        actor = (RealActor if request.param == "actor" else FakeActor)(
-            path, job or {"id": "42", "step": "0", "restart": 0}
-        )
+        kinds = {"actor": RealActor, "fake": FakeActor, "relayed": RelayedActor}
+        actor = kinds[request.param](path, job or {"id": "42", "step": "0", "restart": 0})
         actor.snapshot_path = path
         actor.client = CoordinatorClient(getattr(actor, "handle", None), call=checked(actor.call))
         made.append(actor)

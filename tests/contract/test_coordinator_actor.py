@@ -9,7 +9,7 @@ import pytest
 import ray
 
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
-from eray._ray.asking import find_coordinator
+from eray._ray.calls import find_coordinator
 from eray._ray.client import CoordinatorClient
 from eray._ray.creation import create_coordinator
 from eray.errors import ClusterLostError
@@ -89,7 +89,8 @@ def test_coordinator_that_is_gone_is_lost_at_once(handle):
 def test_client_without_ray_never_starts_one():
     program = (
         "import ray\n"
-        "from eray._ray.client import CoordinatorClient, find_coordinator\n"
+        "from eray._ray.calls import find_coordinator\n"
+        "from eray._ray.client import CoordinatorClient\n"
         "from eray.errors import ClusterLostError\n"
         "for call in (CoordinatorClient(object()).ping, find_coordinator):\n"
         "    try:\n"

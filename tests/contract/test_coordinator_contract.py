@@ -320,12 +320,12 @@ def test_join_of_a_failed_world_is_told_the_first_cause(client, together, world)
 
 @pytest.mark.parametrize("purpose", ["run", "up"])
 def test_await_nodes_returns_with_the_last_one_and_names_those_that_do_not_come(make_actor, together, purpose):
-    client = make_actor({"purpose": purpose, "node_count": 3}).client
+    client = make_actor({"purpose": purpose, "nodes": ["node00", "node01", "node02"]}).client
     client.add_node(Node(node_rank=0, name="node00"))
     said = []
-    with pytest.raises(NodesMissingError, match=r"nodes by rank 1, 2 \(of 3 nodes\) did not bring Ray up within 0.3 s"):
-        client.await_nodes(timeout_s=SOON_S, progress=said.append)
-    assert said[0] == "waiting for Ray on the nodes of rank 1, 2"
+    with pytest.raises(NodesMissingError, match=r"node01, node02 \(of 3 nodes\) did not bring Ray up within 0.3 s"):
+        client.await_nodes(timeout_s=SOON_S, show=said.append)
+    assert said[0] == ("nodes start Ray", 1, 3, ["node01", "node02"])
     (waiting,) = together(lambda: client.await_nodes(timeout_s=LONG_S))
     client.add_node(Node(node_rank=2, name="node02"))
     client.lose_node(2, "no power")
@@ -335,6 +335,8 @@ def test_await_nodes_returns_with_the_last_one_and_names_those_that_do_not_come(
     client.await_nodes(timeout_s=0.0)
 
 
-@pytest.mark.parametrize("job", [{"purpose": "tasks", "node_count": 3}, {"id": "42"}], ids=["tasks", "another's Ray"])
+@pytest.mark.parametrize(
+    "job", [{"purpose": "tasks", "nodes": ["n0", "n1"]}, {"id": "42"}], ids=["tasks", "another's Ray"]
+)
 def test_await_nodes_waits_for_nobody_who_may_never_come(make_actor, job):
     make_actor(job).client.await_nodes(timeout_s=0.0)

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import pytest
 import ray
 
+from eray._ray.asking import NoAnswer
 from eray._ray.client import CoordinatorClient
 from eray._ray.creation import create_coordinator
 from eray._ray.stoppable import StoppableCall
@@ -62,7 +63,7 @@ def test_stop_ends_those_who_wait_and_refuses_the_next(handle):
 def test_call_without_an_answer_in_time_is_lost(handle):
     calls = StoppableCall()
     version = CoordinatorClient(handle).ping()["version"]
-    with pytest.raises(ray.exceptions.GetTimeoutError):
+    with pytest.raises(NoAnswer):
         calls(handle, "watch", (version, 25.0), 0.3)
 
 

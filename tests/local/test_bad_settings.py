@@ -89,7 +89,10 @@ def test_connect_with_arguments_that_make_no_sense(laptop: Laptop, arguments: st
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("127.0.0.1:9", "nothing answers at RAY_ADDRESS=127.0.0.1:9; see whether that cluster still runs"),
+        (
+            "127.0.0.1:9",
+            "RAY_ADDRESS=127.0.0.1:9 names a cluster that is gone: nothing answers there; `unset RAY_ADDRESS`",
+        ),
         ("auto", "RAY_ADDRESS='auto' is no address; give host:port of that cluster's GCS"),
     ],
 )
@@ -105,7 +108,9 @@ def test_proxies_and_a_ray_address_do_no_harm(laptop: Laptop) -> None:
     nowhere = "http://127.0.0.1:9"
     names = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
     env = dict.fromkeys(names, nowhere) | {"RAY_ADDRESS": "127.0.0.1:9"}
-    program = "import eray\nwith eray.connect() as conn:\n  conn.barrier('b'); print('through', flush=True)"
+    program = (
+        "import eray\nwith eray.connect() as conn:\n  conn.barrier('b'); eray.attach(); print('through', flush=True)"
+    )
     result = laptop.eray("run", "-n", "2", "--", "python", "-c", program, **env).wait().check()
     assert result.stdout.count("] through\n") == 2
 

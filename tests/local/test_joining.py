@@ -39,9 +39,11 @@ eray.connect()
 """
 
 
-def test_process_that_never_comes_is_named_while_waiting_and_after(laptop: Laptop) -> None:
+@pytest.mark.parametrize("attach", ["connect", "demand"])
+def test_process_that_never_comes_is_named_while_waiting_and_after(laptop: Laptop, attach: str) -> None:
     node = re.escape(socket.gethostname())
-    run = laptop.eray("run", "-n", "3", "--", "python", "-c", ONE_STAYS_AWAY, ERAY_JOIN_TIMEOUT_S="7")
+    variables = {"ERAY_JOIN_TIMEOUT_S": "7", "ERAY_ATTACH": attach}
+    run = laptop.eray("run", "-n", "3", "--", "python", "-c", ONE_STAYS_AWAY, **variables)
     result = run.wait()
     assert result.returncode == 5
     waiting = rf"^\[0\] eray: world 'main': waiting for process 1 \({node}\) to join$"

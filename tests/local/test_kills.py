@@ -77,8 +77,10 @@ def test_coordinator_that_dies_comes_back(laptop: Laptop, tmp_path: Path) -> Non
     assert result.stdout.count("epoch 2: running on 1 node\n") == 2
 
 
-def test_coordinator_killed_all_along_the_way_loses_nothing(laptop: Laptop, tmp_path: Path) -> None:
-    run = laptop.eray("run", "-n", "2", "--", "python", PROGRAMS / "kills_the_coordinator.py", tmp_path)
+@pytest.mark.parametrize("attach", ["connect", "demand"])
+def test_coordinator_killed_all_along_the_way_loses_nothing(laptop: Laptop, tmp_path: Path, attach: str) -> None:
+    words = ("run", "-n", "2", "--", "python", PROGRAMS / "kills_the_coordinator.py", tmp_path)
+    run = laptop.eray(*words, ERAY_ATTACH=attach)
     for index in range(2):
         await_text(run, f"process {index} is up")
     first = laptop.pid_of("ray::Coordinator")

@@ -14,8 +14,10 @@ pytestmark = [pytest.mark.ray, pytest.mark.jax]
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def test_connection_of_two_processes(laptop: Laptop) -> None:
-    result = laptop.eray("run", "-n", "2", "--", "python", PROGRAMS / "member.py").wait().check()
+@pytest.mark.parametrize("attach", ["connect", "demand"])
+def test_connection_of_two_processes(laptop: Laptop, attach: str) -> None:
+    words = ("run", "-n", "2", "--", "python", PROGRAMS / "member.py")
+    result = laptop.eray(*words, ERAY_ATTACH=attach).wait().check()
     said = lines_of(result)
     assert "all is well" in said[0]
     assert "all is well" in said[1]
@@ -73,6 +75,24 @@ cluster = eray.attach()
 assert eray.coordinator() == cluster.coordinator
 print("jax" in sys.modules, [world.phase.value for world in cluster.topology().worlds], flush=True)
 """
+
+
+WITHOUT_RAY = """
+import sys, eray
+conn = eray.connect()
+conn.barrier("both")
+assert "ray" not in sys.modules
+print(conn, flush=True)
+print(eray.coordinator() is not None, "ray" in sys.modules, flush=True)
+"""
+
+
+def test_process_imports_ray_only_on_demand(laptop: Laptop) -> None:
+    run = laptop.eray("run", "-n", "2", "--", "python", "-c", WITHOUT_RAY, ERAY_ATTACH="demand")
+    said = lines_of(run.wait().check())
+    for index in range(2):
+        assert f"<eray.Connection process {index} of 2 " in said[index][0]
+        assert said[index][1] == "True True"
 
 
 def test_connect_without_jax(laptop: Laptop) -> None:

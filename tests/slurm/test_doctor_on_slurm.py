@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ pytestmark = pytest.mark.slurm
 
 
 def checkups(output: str) -> dict[str, dict[str, tuple[str, str, str | None]]]:
-    """Return (status, found, remedy) by check and node; each node prints one line of JSON."""
-    read: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    return {
-        each["node"]: {check["name"]: (check["status"], check["found"], check["remedy"]) for check in each["checks"]}
-        for each in read
-    }
+    """Return (status, found, remedy) by check and node; each node prints a line of JSON a finding."""
+    found = defaultdict[str, dict[str, tuple[str, str, str | None]]](dict)
+    for line in output.splitlines():
+        if line.startswith("{"):
+            each: dict[str, Any] = json.loads(line)
+            found[each["node"]][each["name"]] = (each["status"], each["found"], each["remedy"])
+    return found
 
 
 def test_every_node_of_a_job_by_srun(rig: Rig) -> None:

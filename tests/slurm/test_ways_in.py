@@ -16,8 +16,9 @@ def expect_hello(output: str, nodes: list[str]) -> None:
     assert f"all-gather over {len(nodes)} processes is right" in output
 
 
-def test_srun_tasks_hello(rig: Rig) -> None:
-    result = rig.srun(["-N2", "--ntasks-per-node=2", "python", HELLO]).check()
+@pytest.mark.parametrize("attach", ["connect", "demand"])
+def test_srun_tasks_hello(rig: Rig, attach: str) -> None:
+    result = rig.srun(["-N2", "--ntasks-per-node=2", "python", HELLO], ERAY_ATTACH=attach).check()
     expect_nothing_left(rig)
     expect_hello(result.stdout, ["node01", "node01", "node02", "node02"])
 

@@ -1,6 +1,8 @@
 """One realistic error of each class: what docs/errors.md shows and what must survive pickle."""
 
 from eray import errors
+from eray._core.access import RAY_ADDRESS, nothing_answers
+from eray._ray.tenant import REMEDIES
 
 EXAMPLES: tuple[errors.ErayError, ...] = (
     errors.UsageError("eray run: no command; write `eray run -- python train.py`"),
@@ -37,14 +39,18 @@ EXAMPLES: tuple[errors.ErayError, ...] = (
         "node02", "Ray 2.59.0, the head has Ray 2.60.0", "use one environment on all nodes, on a shared file system"
     ),
     errors.RayStartError("node02", "raylet exited with code 1: /dev/shm is full", "free it, or ask for less memory"),
-    errors.RayAttachError(
-        "node01", "nothing answers at 10.0.0.1:6379 (RAY_ADDRESS)", "unset RAY_ADDRESS, or correct it"
-    ),
+    nothing_answers("node01", RAY_ADDRESS, "10.0.0.1:6379"),
     errors.PlacementError("processes with 8 devices each, 1 on each node", "node01 has 16 of 16 CPUs free", 0.0),
     errors.ClusterLostError(
         "node01", "the head's supervisor is gone", "look at the end of its log in the job directory"
     ),
-    errors.NodeLockedError("/tmp/eray-1000/123/node.lock", "process 4242 on this node"),
+    errors.NodeLockedError(
+        "/tmp/eray-1000/123/node.lock",
+        "process 4242 on this node",
+        "job 123 has a cluster already: `eray run -- python train.py` runs for 3 min 20 s, from node01 (process 4242 "
+        "on this node)",
+        REMEDIES["run"],
+    ),
     errors.ChannelClosed("node02", "it closed the connection"),
     errors.WorldContradictionError("train", "process_count", "4", "8"),
     errors.NotJoinedError("train", 3, 2, "the world is in generation 1"),

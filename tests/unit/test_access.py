@@ -78,7 +78,11 @@ def test_token_of_another_secret_is_not_guessed(given, kept):
     ("choose", "words"),
     [
         (BY_OPTION, "choose one with `--job local-1`"),
-        (BY_EXPORTS, 'choose one with `eval "$(eray env --job local-1)"`, which sets RAY_ADDRESS, or end the others'),
+        (
+            BY_EXPORTS,
+            'choose one with `( eval "$(eray env --job local-1)"; python … )`, which sets RAY_ADDRESS, '
+            "or end the others",
+        ),
     ],
     ids=["a command", "a program"],
 )

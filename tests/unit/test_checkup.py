@@ -257,9 +257,9 @@ def test_checkup_every_problem_of_the_environment_is_a_finding():
 
 
 def test_checkup_json_has_exactly_the_designed_fields():
-    data = check(HEALTHY).to_json()
-    assert list(data) == ["node", "checks"]
-    assert {tuple(each) for each in data["checks"]} == {("name", "status", "found", "remedy")}
+    checkup = check(HEALTHY)
+    assert {tuple(each) for each in checkup.records()} == {("node", "name", "status", "found", "remedy")}
+    assert {each["node"] for each in checkup.records()} == {checkup.node}
 
 
 def test_every_check_has_a_row_that_is_not_ok_and_a_place_in_the_docs():

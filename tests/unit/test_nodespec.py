@@ -121,6 +121,7 @@ def test_child_environment_keeps_what_the_user_decided():
     assert (env["XLA_FLAGS"], env["ERAY_DEVICES"]) == (flags, "own")
 
 
-def test_child_environment_has_no_secret():
-    kept = child_environment(SPEC, WORLD, {"ERAY_SECRET": "s" * 32, "RAY_AUTH_TOKEN": "of another cluster"}, 1, 0, 0)
-    assert {"ERAY_SECRET", "RAY_AUTH_TOKEN"}.isdisjoint(kept)
+def test_child_environment_has_no_secret_and_nothing_of_another_cluster():
+    others = {"RAY_AUTH_TOKEN": "t", "RAY_ADDRESS": "h:1", "RAY_API_SERVER_ADDRESS": "http://h:2"}
+    kept = child_environment(SPEC, WORLD, {"ERAY_SECRET": "s" * 32, **others}, 1, 0, 0)
+    assert {"ERAY_SECRET", *others}.isdisjoint(kept)

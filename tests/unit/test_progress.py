@@ -51,6 +51,12 @@ def test_log_gets_a_line_where_something_changed_or_30_s_passed(told, said):
     assert progress.done() == ""
 
 
+def test_log_is_silent_at_first_and_then_counts_from_the_beginning():
+    progress = Progress(terminal=False, silent_until=10.0)
+    said = [progress.tell("a", 1, 3, TWO, now=now) for now in (0.0, 9.9, 10.0, 11.0)]
+    assert said == ["", "", "eray: a: 1 of 3, missing node[02-03], 10 s\n", ""]
+
+
 def test_terminal_rewrites_one_line_and_writes_nothing_that_stands_there():
     progress = Progress(terminal=True)
     assert (

@@ -572,6 +572,30 @@ def test_watch_says_who_is_missing_and_for_how_long():
     assert world["failed"] == {"process_index": 1, "node": "node00", "code": 137, "at": cluster.now}
 
 
+@pytest.mark.parametrize(
+    ("job", "awaited"),
+    [
+        ({"purpose": "run", "nodes": ["node00", "node01", "node02"]}, (["node00", "node02"], 2, 3)),
+        ({"purpose": "up", "nodes": ["node00", "node01"]}, (["node00"], 1, 2)),
+        (
+            {"purpose": "up", "nodes": [f"n{n}" for n in range(1000)]},
+            (["n0", *(f"n{n}" for n in range(2, 21))], 999, 1000),
+        ),
+        ({"purpose": "tasks", "nodes": ["node00", "node01"]}, ([], 0, 0)),
+        ({"id": "42"}, ([], 0, 0)),
+        (None, ([], 0, 0)),
+    ],
+    ids=["run", "up", "many", "tasks", "another's Ray", "unknown"],
+)
+def test_watch_names_the_nodes_that_never_came(job, awaited):
+    cluster = Cluster()
+    cluster.state = cluster.state.model_copy(update={"job": job})
+    cluster.do(events.NodeAdded(Node(node_rank=1, name="node01")))
+    cluster.do(events.NodeLost(1, "no power"))
+    found = answers.watch_answer(cluster.state, cluster.now)["awaited_nodes"]
+    assert tuple(found.values()) == awaited
+
+
 def test_watch_names_open_barriers():
     cluster = Cluster().at(Phase.RUNNING)
     cluster.barrier(1, "checkpoint")
