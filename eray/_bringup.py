@@ -3,13 +3,14 @@
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eray._core import naming
 from eray._core.devices import NodeView, ProcessView, device_count
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._core.process_variables import IDENTITY
+from eray._io import net
 from eray._io.devices import read_hardware
 from eray._io.limits import group_memory
 from eray._io.secret import ensure_secret
@@ -17,8 +18,10 @@ from eray._settings import Settings
 from eray._slurm import variables
 from eray._slurm.allocation import node_aliases
 from eray._slurm.environment import SlurmEnvironment
+from eray._slurm.hostlist import fold_hostlist
 from eray._slurm.membership import require_job
 from eray._slurm.visibility import ray_visibility
+from eray.errors import SettingError
 
 LOCAL_KEY_BYTES = 4
 
@@ -51,9 +54,10 @@ def step_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeS
     key = naming.cluster_key(job.id, job.step if purpose == "tasks" else None)
     secret = shared_secret(settings)
     aliases = node_aliases(site.environ)
-    heads = (settings.head,) if settings.head else tuple(filter(None, (aliases.get(nodes[0]), nodes[0])))
+    # A node that ERAY_HEAD leads astray hears of it at the head's own name.
+    heads = tuple(dict.fromkeys(filter(None, (settings.head, aliases.get(nodes[0]), nodes[0]))))
     job_run_dir = naming.run_directory(settings.tmpdir, os.getuid(), naming.cluster_key(job.id, None), job.restart)
-    return _spec(
+    spec = _spec(
         site,
         purpose=purpose,
         cluster=job.cluster,
@@ -70,6 +74,27 @@ def step_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeS
         world=world,
         shared_run_dir=job_run_dir if purpose == "tasks" else None,
     )
+    if rank == 0 and (error := head_error(settings.head, nodes)) is not None:
+        from eray._ray.refusal import tell_others
+
+        tell_others(spec, error)
+        raise error
+    return spec
+
+
+def head_error(head: str | None, nodes: Sequence[str]) -> SettingError | None:
+    """Return what is wrong with ERAY_HEAD, seen from the first node: it names none, and is no address there."""
+    if head is None or head in nodes:
+        return None
+    addresses = net.resolve(head)
+    if any(net.is_local(address) for address in addresses):
+        return None
+    found = f"leads to {', '.join(addresses)}" if addresses else "does not resolve"
+    reason = (
+        f"is no node of the job ({fold_hostlist(nodes)}) and no address of the first of them, {nodes[0]} (it {found}); "
+        "give one of these names, or unset it"
+    )
+    return SettingError("ERAY_HEAD", head, reason)
 
 
 def local_spec(site: Site, purpose: str, world: WorldSpec | None = None) -> NodeSpec:

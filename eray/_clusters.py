@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from eray._bringup import Site
 from eray._core import naming
-from eray._core.access import BY_OPTION, Access, Door, Life, derive_token, no_such_cluster, the_only_one
+from eray._core.access import BY_OPTION, Access, Door, Life, derive_token, no_such_cluster, remedy_of, the_only_one
 from eray._core.nodespec import BEACON_FILE, NODE_FILE
 from eray._io import clock, files, net, process
 from eray._io.patience import answers
@@ -114,9 +114,7 @@ def require_alive(access: Access, address: str) -> None:
             "run this there; `eray up` without ERAY_AUTH=disabled, on a node whose name has an address, listens to all",
         )
     if not (port.isdigit() and net.port_is_open(host.strip("[]"), int(port), DIAL_S)):
-        raise ClusterLostError(
-            access.node, f"{access} is gone: nothing answers at {address}", "start it again by `eray up` in its job"
-        )
+        raise ClusterLostError(access.node, f"{access} is gone: nothing answers at {address}", access.remedy)
 
 
 def token_of(site: Site, access: Life) -> str | None:
@@ -166,7 +164,8 @@ def _published(site: Site, name: str, restart: int | None, here: Sequence[Access
             f"{path} is of an earlier life of job {name} (restart {access.restart}, this is {restart})",
             "start its cluster by `eray up` in the job",
         )
-    remedy = "start one by `eray up` in the job"
+    own = job is not None and job.id == name
+    remedy = "start one by `eray up` in the job" if own else remedy_of(name)
     raise no_such_cluster(name, here, clock.unix(), node=socket.gethostname(), where=jobs, remedy=remedy)
 
 

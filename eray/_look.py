@@ -130,13 +130,21 @@ class Window:
 
     def _none(self, name: str | None, here: Sequence[Door]) -> ErayError:
         if name is None:
-            found = "no cluster of yours runs on this machine, and none has ended on it"
+            found = f"no cluster of yours runs on this machine, and {self._none_kept()}"
             return RayAttachError(
                 self._site.node, found, "start one by `eray run` or `eray up`, or name a job: `--job`"
             )
         remedy = "a job gets a cluster by its first `eray run`, `eray up` or `eray.connect()`"
         where = self._site.settings.state_dir
         return no_such_cluster(name, here, clock.unix(), node=self._site.node, where=where, remedy=remedy)
+
+    def _none_kept(self) -> str:
+        state_dir = os.path.abspath(os.path.expanduser(self._site.settings.state_dir))
+        try:
+            files.check_possible(os.path.join(state_dir, "jobs"), os.path.dirname(state_dir))
+        except DirectoryError as exc:
+            return f"how one ended is not kept: {exc}"
+        return "none has ended on it"
 
 
 async def _asked(channel: Channel | None) -> Picture:

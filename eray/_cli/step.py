@@ -4,10 +4,12 @@ import argparse
 import logging
 import os
 import secrets
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+from eray._bringup import head_error
 from eray._cli.relay import Relay
 from eray._core import naming
 from eray._io.secret import ensure_secret
@@ -15,6 +17,7 @@ from eray._settings import Settings
 from eray._slurm.allocation import read_allocation
 from eray._slurm.environment import Job, SlurmEnvironment
 from eray._slurm.srun import step_command
+from eray._slurm.variables import NODENAME
 from eray.errors import ConfigurationError, DirectoryError, SecretError, UsageError
 
 logger = logging.getLogger(__name__)
@@ -34,6 +37,9 @@ def run_step(
     """
     argv = [sys.executable, "-P", "-m", "eray", name, LED, *words]
     settings, allocation = Settings.from_environ(environ), read_allocation(environ)
+    here = {environ.get(NODENAME), socket.gethostname()}
+    if allocation.nodes[0] in here and (error := head_error(settings.head, allocation.nodes)) is not None:
+        raise error  # elsewhere the step finds it
     command = step_command(allocation, argv, environ, no_kill=no_kill)
     if dry_run:
         print(command)

@@ -54,6 +54,11 @@ class Life:
         """Name the cluster for people."""
         return f"the cluster of job {self.key}" if self.job is not None else f"the cluster {self.key}"
 
+    @property
+    def remedy(self) -> str:
+        """What to do where it is gone: its job may be over, or there was none."""
+        return remedy_of(self.job if self.job is not None else self.key)
+
     def summary(self, now: float) -> str:
         """Say which one it is among others: ``local-1a2b3c4d (`eray run -- python train.py`, for 3 min)``."""
         age = "" if self.began_at is None else f", for {elapsed(now - self.began_at)}"
@@ -141,6 +146,17 @@ def the_only_one(found: Sequence[L], choose: str, now: float) -> L | None:
         first = min(life.key for life in found)
         raise UsageError(f"several clusters run on this machine: {_listed(found, now)}; {choose.format(first)}")
     return found[0] if found else None
+
+
+def remedy_of(name: str) -> str:
+    """Return how a job, or a machine alone, gets a cluster that it has not, or no longer."""
+    if naming.is_local(name):
+        return "start another by `eray up`"
+    job = naming.job_of_directory(name) or name
+    return (
+        f"`eray status --job {name}` tells how one ended; start one by `eray up` in job {job} while that runs "
+        f"(`squeue -j {job}`), else in a new job"
+    )
 
 
 def nothing_answers(node: str, named: str, address: str) -> RayAttachError:

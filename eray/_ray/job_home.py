@@ -13,6 +13,7 @@ from eray._ray.notices import say
 from eray.errors import DirectoryError
 
 MAX_LOG_BYTES = 32 * 1024 * 1024
+KEPT_JOBS = 50
 
 
 def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
@@ -21,26 +22,51 @@ def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
         directory = files.private_directory(_job_directory(spec), os.path.dirname(spec.state_dir))
         files.write_private_json(os.path.join(directory, naming.job_file("cluster", spec.key)), about)
     except DirectoryError as exc:
-        say(f"the login node will not find this cluster: {exc}")
+        say(f"the login node will not find this cluster, and how it ends is not kept: {exc}")
 
 
-def publish_beacon(spec: NodeSpec) -> None:
-    """Write where those who look from elsewhere find the head, before its Ray is up; the end leaves a picture there."""
-    _write(spec, "beacon", spec.identity | {"hosts": spec.head_hosts, "ports": spec.ports})
+def begin(spec: NodeSpec) -> None:
+    """Write where those who look from elsewhere find the head, before its Ray is up; then make room.
+
+    A cluster of this machine alone is found without it. The end leaves a picture there.
+    """
+    if spec.job is not None:
+        with suppress(DirectoryError):  # `publish` says it, once
+            _write(spec, "beacon", spec.identity | {"hosts": spec.head_hosts, "ports": spec.ports})
+    with suppress(OSError):
+        prune(os.path.dirname(_job_directory(spec)))
+
+
+def prune(jobs: str, keep: int = KEPT_JOBS) -> None:
+    """Remove the directories of clusters that ended, but for those that did so last; raises OSError.
+
+    A beacon's file tells that a cluster lives, or that its head was killed: those stay.
+    """
+    ended = []
+    for entry in os.scandir(jobs):
+        if entry.name != naming.LOCAL and entry.is_dir(follow_symlinks=False):
+            written = os.listdir(entry.path)
+            if not any(name.startswith("beacon.") for name in written):
+                ended.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+    for _, path in sorted(ended, reverse=True)[keep:]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def keep_picture(spec: NodeSpec, picture: Mapping[str, Any]) -> None:
     """Keep how the cluster was at its end; of those of this machine alone only the last one."""
-    _write(spec, "picture", picture)
+    try:
+        _write(spec, "picture", picture)
+    except DirectoryError as exc:
+        if spec.job is None:  # else `publish` has said it
+            say(f"how this cluster ended is not kept for `eray status`: {exc}")
     with suppress(OSError):
         os.unlink(_path(spec, "beacon"))
 
 
 def _write(spec: NodeSpec, kind: str, about: Mapping[str, Any]) -> None:
     path = _path(spec, kind)
-    with suppress(DirectoryError):  # `publish` says it, once
-        files.private_directory(os.path.dirname(path), os.path.dirname(spec.state_dir))
-        files.write_private_json(path, about)
+    files.private_directory(os.path.dirname(path), os.path.dirname(spec.state_dir))
+    files.write_private_json(path, about)
 
 
 def _path(spec: NodeSpec, kind: str) -> str:

@@ -190,7 +190,7 @@ class Jobs:
         return RayAttachError(
             self._access.node,
             f"{self._access} is gone: at {self._access.dashboard} another one answers",
-            "start it again by `eray up` in its job",
+            self._access.remedy,
         )
 
 

@@ -162,9 +162,7 @@ async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], 
         with supervisor.spans.during("import ray"):
             driver.load()
 
-    beside = [asyncio.create_task(in_daemon_thread(load))]
-    if spec.job is not None:
-        beside.append(asyncio.create_task(in_daemon_thread(job_home.publish_beacon, spec)))
+    beside = [asyncio.create_task(in_daemon_thread(load)), asyncio.create_task(in_daemon_thread(job_home.begin, spec))]
     supervisor.spans.begin("roll-call")
     code = await head.run(listening)
     for task in beside:

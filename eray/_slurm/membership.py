@@ -58,6 +58,14 @@ def foreign_error(environment: SlurmEnvironment) -> ForeignLauncherError:
     return ForeignLauncherError("mpirun", reason)
 
 
+def head_notice(head: str | None, environment: SlurmEnvironment) -> list[str]:
+    """Return what is to be said of an ERAY_HEAD that is no node's name; only the first node can check it."""
+    if head is None or not environment.nodes or head in environment.nodes:
+        return []
+    other = f"is no node of the job ({fold_hostlist(environment.nodes)}), so it must be another name or an address of"
+    return [f"ERAY_HEAD={head} {other} {environment.nodes[0]}; that is checked there"]
+
+
 def misspellings(environ: Mapping[str, str]) -> list[str]:
     """Return what is to be said of misspelled variables, in one process of a step or world for all.
 

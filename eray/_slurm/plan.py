@@ -9,7 +9,7 @@ from eray._core.naming import candidate_ports, cluster_key
 from eray._settings import Settings
 from eray._slurm import variables as v
 from eray._slurm.environment import Job, Mode, SlurmEnvironment, read_environment, read_mode
-from eray._slurm.membership import foreign_error, require_job
+from eray._slurm.membership import foreign_error, head_notice, require_job
 from eray.errors import (
     ConfigurationError,
     DevicePlanError,
@@ -132,11 +132,14 @@ def make_plan(
         key=key,
         ports=ports,
         nodes=nodes,
-        head=settings.head or (nodes[0] if nodes else None),
+        head=(settings.head if base.nodes else None) or (nodes[0] if nodes else None),
         process_count=_process_count(base),
         processes=processes,
         problems=tuple(problems),
-        notices=tuple(dict.fromkeys(notice for reading, _ in readings for notice in reading.notices)),
+        notices=(
+            *dict.fromkeys(notice for one, _ in readings for notice in one.notices),
+            *head_notice(settings.head, base),
+        ),
     )
 
 

@@ -71,6 +71,38 @@ def test_variable_missing_contradicting_or_malformed(rig: Rig, name: str, value:
     expect_error(result.output, error)
 
 
+HEADLESS = (
+    "ERAY_HEAD='node03': is no node of the job (node[01-02]) and no address of the first of them, node01 (it leads to"
+)
+
+
+@pytest.mark.parametrize("program", [["python", WHO], ["eray", "run", "--", "python", WHO]], ids=["tasks", "eray run"])
+def test_head_outside_the_job_is_refused_in_time_on_all_nodes(rig: Rig, program: list[str]) -> None:
+    result = rig.srun(["-N2", "-n2", *program], ERAY_HEAD="node03", timeout_s=40)
+    expect_nothing_left(rig)
+    assert result.returncode == 3, result.output
+    expect_error(result.output, HEADLESS)
+
+
+def test_plan_under_srun_has_one_header_and_a_line_of_each_task(rig: Rig) -> None:
+    result = rig.srun(["-N2", "-n4", "--ntasks-per-node=2", "--gpus-per-node=4", "eray", "plan"]).check()
+    assert len(re.findall(r"^cluster key ", result.stdout, re.M)) == 1
+    assert sorted(re.findall(r"^(\d) +(node\d\d) .* split$", result.stdout, re.M)) == [
+        ("0", "node01"),
+        ("1", "node01"),
+        ("2", "node02"),
+        ("3", "node02"),
+    ]
+
+
+def test_dry_run_in_a_batch_script_refuses_what_run_would(rig: Rig) -> None:
+    options = "eray run --processes-per-node 2 --devices-per-process 3"
+    job = rig.sbatch(f"{options} --dry-run -- true; echo code $?; {options} -- true", "-N2", "--gpus-per-node=4").wait()
+    assert job.exit_code == 3, job.output
+    assert "code 3" in job.output
+    assert job.output.count("node node01: 2 processes x 3 devices = 6, the node has 4") == 2
+
+
 def test_secret_homes_that_differ_are_told_from_no_beacon(rig: Rig) -> None:
     command = task(on_node02="export HOME=$(mktemp -d)")
     result = rig.srun(["-N2", "-n2", *command], ERAY_JOIN_TIMEOUT_S="10")

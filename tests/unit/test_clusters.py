@@ -150,5 +150,24 @@ def test_cluster_that_is_gone_or_listens_to_its_node_only_says_so():
             RayAttachError, match=r"node n1: the cluster of job 42 listens at .* only that node reaches"
         ):
             require_alive(ACCESS, address)
-    with pytest.raises(ClusterLostError, match="node n1: the cluster of job 42 is gone: nothing answers at"):
+    gone = r"node n1: the cluster of job 42 is gone: nothing answers at .*; `eray status --job 42` .* job 42 while that"
+    with pytest.raises(ClusterLostError, match=gone):
         require_alive(replace(ACCESS, at_head=True), address)
+    with pytest.raises(ClusterLostError, match=r"the cluster local-1a is gone: .*; start another by `eray up`$"):
+        require_alive(LOCAL, address)
+
+
+@pytest.mark.parametrize(
+    ("environ", "name", "remedy"),
+    [
+        (JOB, None, "; start one by `eray up` in the job;"),
+        (JOB, "42", "; start one by `eray up` in the job;"),
+        (JOB, "9", r"; `eray status --job 9` .* in job 9 while that runs \(`squeue -j 9`\), else in a new job;"),
+        ({}, "rig-9", r"; `eray status --job rig-9` .* in job 9 while that runs \(`squeue -j 9`\), else in a new job;"),
+        ({}, "local-1a", "; start another by `eray up`;"),
+    ],
+    ids=str,
+)
+def test_job_without_a_cluster_is_told_what_is_right_there(environ, name, remedy, place):
+    with pytest.raises(RayAttachError, match=remedy):
+        find(place.site(**environ), name)

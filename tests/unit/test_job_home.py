@@ -33,3 +33,34 @@ def test_job_home_is_closed_to_others_and_holds_no_token(spec, tmp_path):
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_dir()} == {0o700}
     holding = [path for path in found if path.is_file() and SPEC.token in path.read_text()]
     assert holding == []
+
+
+def test_state_directory_that_is_open_to_others_keeps_no_picture_and_says_so(spec, tmp_path, capsys):
+    (tmp_path / ".eray").mkdir(mode=0o755)
+    job_home.keep_picture(replace(spec, job=None, key="local-1a"), {"phase": "ended"})
+    said = capsys.readouterr().err
+    assert said.startswith(f"eray: how this cluster ended is not kept for `eray status`: {tmp_path}/.eray: is open to")
+    assert f"`chmod 700 {tmp_path}/.eray`" in said
+    assert list((tmp_path / ".eray").iterdir()) == []
+
+
+def test_oldest_ended_clusters_are_removed_and_never_a_living_one(tmp_path):
+    written = {"rig-1": "beacon.json", "rig-2": "beacon.0.json", "local": "picture.json"}
+    written |= {f"rig-{number}": "picture.json" for number in (3, 4, 5)} | {"local-1a": "logs"}
+    for age, (name, file) in enumerate(reversed(written.items())):  # the first is the oldest
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).touch()
+        os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
+    job_home.prune(str(tmp_path), keep=2)
+    assert sorted(os.listdir(tmp_path)) == ["local", "local-1a", "rig-1", "rig-2", "rig-5"]
+
+
+def test_start_of_a_job_writes_its_beacon_and_makes_room(spec, tmp_path):
+    jobs = tmp_path / ".eray" / "jobs"
+    for number in range(job_home.KEPT_JOBS + 3):
+        (jobs / f"rig-9{number}").mkdir(parents=True, mode=0o700)
+    for directory in (jobs, jobs.parent):
+        directory.chmod(0o700)
+    job_home.begin(spec)
+    living = [name for name in os.listdir(jobs) if "beacon.json" in os.listdir(jobs / name)]
+    assert (len(living), len(os.listdir(jobs))) == (1, job_home.KEPT_JOBS + 1)

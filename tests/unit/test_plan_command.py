@@ -304,3 +304,28 @@ def test_plan_of_a_captured_environment_tells_a_misspelled_variable(tmp_path, ca
     plan_of(tmp_path, capsys, task(0, SLURM_STEP_TASKS_PER_NODE="1", ERAY_HEADS="n1"))
     assert main(["plan", "--environ", str(tmp_path / "0.env")]) == 0
     assert "eray: note: ERAY_HEADS is set" in capsys.readouterr().err
+
+
+def test_plan_notes_a_head_that_is_no_node_of_the_job(tmp_path, capsys):
+    plan_of(tmp_path, capsys, task(0, SLURM_STEP_TASKS_PER_NODE="1", ERAY_HEAD="boss"))
+    assert main(["plan", "--environ", str(tmp_path / "0.env")]) == 0
+    assert "eray: note: ERAY_HEAD=boss is no node of the job (n1)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("head", "found"), [("nowhere.invalid", "it does not resolve"), ("192.0.2.1", "it leads to 192.0.2.1")]
+)
+def test_head_outside_the_job_is_refused_where_the_first_node_sees_it(head, found, monkeypatch, capsys):
+    in_shell(monkeypatch, "sbatch-gpus-per-node4.batch/task0.env", ERAY_HEAD=head)
+    assert main(["up", "--dry-run"]) == 3
+    words = (
+        f"ERAY_HEAD='{head}': is no node of the job (node[01-02]) and no address of the first of them, node01 ({found})"
+    )
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("head", ["node02", "127.0.0.1"])
+def test_head_of_the_job_is_taken(head, monkeypatch, capsys):
+    in_shell(monkeypatch, "sbatch-gpus-per-node4.batch/task0.env", ERAY_HEAD=head)
+    assert main(["up", "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("srun ")
