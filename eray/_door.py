@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from eray._io.log_lines import LOG
+from eray._io.log_lines import is_debug
 from eray.errors import ErayError, WorldFailedError
 
 P = ParamSpec("P")
@@ -23,7 +23,7 @@ def door(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*args, **kwargs)
         except ErayError as exc:
-            if os.environ.get(LOG, "").strip().lower() == "debug":
+            if is_debug(os.environ):
                 raise
             error, cause = exc.with_traceback(None), exc.__cause__ if isinstance(exc, WorldFailedError) else None
             raise error from cause  # ERAY_LOG=debug shows from where

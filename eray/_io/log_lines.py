@@ -20,6 +20,11 @@ _FIELDS = "eray_fields"
 _BARE = re.compile(r"[^\s\"=]+")
 
 
+def is_debug(environ: Mapping[str, str]) -> bool:
+    """Tell whether ERAY_LOG asks for all there is, tracebacks too; it may be wrong, which others say."""
+    return environ.get(LOG, "").strip().lower() == "debug"
+
+
 def log_change(logger: logging.Logger, event: str, /, **fields: Any) -> None:
     """Log one state change (``_core/state_changes``) with its ids; a field that is None is left out."""
     if logger.isEnabledFor(logging.INFO):
