@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eray._door import door
 from eray._exit_hooks import ExitHooks
+from eray._io.log_lines import is_debug
 from eray.errors import ConnectionStateError
 
 if TYPE_CHECKING:
@@ -73,7 +74,11 @@ def _join_once(key: tuple[Any, ...], make: Callable[[], "Join"]) -> "Connection"
             return _same_connection(key, _connected)
         _hooks.install()
         world, process_count, process_index, _ = key
-        connection = make().run(world=world, process_count=process_count, process_index=process_index)
+        join = make()
+        try:
+            connection = join.run(world=world, process_count=process_count, process_index=process_index)
+        finally:
+            _hooks.served_by = None if is_debug(os.environ) else join.served_by
         _connected = (key, connection)
         _hooks.leave_at_exit()
         return connection

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from eray._ray.notices import say
 from eray.errors import ErayError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class ExitHooks:
         self._current = current
         self._previous: Hook = sys.excepthook
         self._installed = self._forked_open = False
+        self.served_by: str | None = None  # the purpose of its supervisor; None where all tracebacks are wanted
 
     def install(self) -> None:
         """Install the hooks; a second call does nothing."""
@@ -48,8 +50,9 @@ class ExitHooks:
         atexit.register(self._leave)
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        self._previous(kind, error, trace)
         connection = self._current()
+        if not self._is_told(error, connection):
+            self._previous(kind, error, trace)
         if connection is not None:
             from eray._connection import describe
 
@@ -58,6 +61,19 @@ class ExitHooks:
             raise SystemExit(error.exit_code)  # Python takes the code from here
         if isinstance(error, KeyboardInterrupt):
             raise SystemExit(128 + signal.SIGINT)  # once ray is imported Python's own code for it is 1
+
+    def _is_told(self, error: BaseException, connection: "Connection | None") -> bool:
+        """Tell whether a traceback would only repeat, in each process, what its supervisors tell people of one fault.
+
+        The same line as where they, and not the coordinator, bring the news (``Connection.on_failed``).
+        """
+        is_heard = isinstance(error, ErayError) and error.is_heard
+        if not is_heard or self.served_by is None or is_interactive():
+            return False
+        if self.served_by != "run":
+            who = "this process" if connection is None else f"process {connection.process_index}"
+            say(f"{who} leaves: {error}")
+        return True
 
     def _leave(self) -> None:
         connection = self._current()

@@ -54,8 +54,8 @@ class Join:
         self._connection: Connection | None = None
         self._link: Link | None = None
         self._asking: Asking | None = None
-        self._alone = self._gave_up = self._is_told_for_us = False
-        self._who, self._index, self._owns_ray = "a process", 0, True
+        self.served_by: str | None = None  # the purpose of this process's supervisor: `eray run` tells of a failure
+        self._who, self._index, self._owns_ray, self._alone, self._gave_up = "a process", 0, True, False, False
         self._preemption, self._spans = Preemption(), recorder("program")
 
     def run(self, *, world: str | None, process_count: int | None, process_index: int | None) -> Connection:
@@ -104,7 +104,7 @@ class Join:
         link.send(identity.hello)
         deadline = Deadline.after(self._cluster_timeout_s + HEAD_FIRST_S, now=clock.monotonic())
         welcome = await_word(link, "welcome", node, deadline, say)
-        self._is_told_for_us = welcome["purpose"] == "run"  # by the command that passes our output on
+        self.served_by = str(welcome["purpose"])
         likely = driver_variables(welcome["auth"], welcome["token_path"])
         if not on_demand:
             with self._spans.during("import ray"):
@@ -219,7 +219,7 @@ class Join:
         if message["type"] == "progress":
             say(str(message["text"]))
         elif message["type"] == "failed":
-            self._fail(str(message["cause"]), int(message["code"]), said=self._is_told_for_us)
+            self._fail(str(message["cause"]), int(message["code"]), said=self.served_by == "run")
         elif message["type"] == "preemption":
             self._preemption.take(str(message["reason"]))
         elif message["type"] == "answer" and self._asking is not None:

@@ -16,7 +16,7 @@ from eray._core.process_variables import device_variables, identity_variables
 from eray._door import door
 from eray._identity import read_site
 from eray._io.log_lines import host_of, log_program
-from eray._own_cluster import find_node_file
+from eray._own_cluster import find_node_file, start_of_own
 from eray._ray.notices import say
 from eray._settings import Settings
 from eray._slurm.environment import SHELLS, Mode
@@ -139,7 +139,8 @@ def _attach(environ: MutableMapping[str, str]) -> None:
 
     site = read_site(environ)
     with _attaching:
-        if current_address() is None and not environ.get("RAY_ADDRESS") and find_node_file(site) is None:
+        is_led = current_address() is not None or bool(environ.get("RAY_ADDRESS"))
+        if not is_led and find_node_file(site) is None and start_of_own(site) is None:
             mode = site.slurm.mode
             if mode in (Mode.NONE, Mode.SINGLE, *SHELLS):
                 check_lone_process(site.slurm, socket.gethostname())

@@ -17,6 +17,7 @@ from eray._ray import attach
 from eray._ray.commands import driver_variables
 from eray._ray.notices import say
 from eray._reach import await_word, open_link
+from eray._starting import Start, start_here, when_started
 from eray.errors import RayAttachError
 
 
@@ -43,7 +44,7 @@ def _access(site: Site) -> dict[str, Any]:
     """Return how Ray is reached: from the supervisor that started this process, or from its file on this node."""
     run_dir = site.settings.run_dir
     if run_dir is None:
-        return _node_file(site)
+        return when_started(site, lambda: _node_file(site), lambda: start_of_own(site))
     # `eray run` starts its processes beside Ray: the cluster may not be ready yet.
     link = open_link(os.path.join(run_dir, SOCKET_NAME), site.node)
     try:
@@ -80,10 +81,19 @@ def find_node_file(site: Site) -> dict[str, Any] | None:
     return None
 
 
+def start_of_own(site: Site) -> Start | None:
+    """Return that cluster where it is just starting on this node."""
+    return start_here(site, None if site.slurm.job is None else _keys(site))
+
+
 def _directories(site: Site) -> list[str]:
-    settings, job = site.settings, site.slurm.job
+    restart = 0 if site.slurm.job is None else site.slurm.job.restart
+    return [naming.run_directory(site.settings.tmpdir, os.getuid(), key, restart) for key in _keys(site)]
+
+
+def _keys(site: Site) -> list[str]:
+    job = site.slurm.job
     if job is None:
         return []
-    keys = [naming.cluster_key(job.id, job.step)] if job.step else []
-    keys.append(naming.cluster_key(job.id, None))
-    return [naming.run_directory(settings.tmpdir, os.getuid(), key, job.restart) for key in keys]
+    steps = [naming.cluster_key(job.id, job.step)] if job.step else []
+    return [*steps, naming.cluster_key(job.id, None)]

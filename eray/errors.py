@@ -50,9 +50,10 @@ from typing import Any
 
 
 class ErayError(Exception):
-    """Base of all errors of eray."""
+    """Base of all errors of eray. ``is_heard`` tells that a world failed by it in another process, or as a whole."""
 
     exit_code = 1
+    is_heard = False
 
 
 class UsageError(ErayError, ValueError):

@@ -3,8 +3,9 @@
 import argparse
 
 from eray._bringup import Site
-from eray._clusters import find, require_alive, token_of
+from eray._clusters import token_of
 from eray._core.access import Access
+from eray._starting import find_started
 from eray.errors import RayAttachError
 
 
@@ -16,19 +17,18 @@ def add_job_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def dashboard_of(site: Site, wanted: str | None) -> tuple[Access, str | None]:
-    """Return the cluster that takes Ray Jobs, and its token.
+    """Return the cluster that takes Ray Jobs, and its token, when it is up.
 
     Raises:
         RayAttachError: there is none, or it takes no Ray Jobs.
         ClusterLostError: nothing answers there any more.
         SecretError: its token is not to be had here.
     """
-    access = find(site, wanted)
+    access = find_started(site, wanted, lambda access: access.dashboard)
     if access.dashboard is None:
         raise RayAttachError(
             access.node,
             f"{access} has no dashboard, which takes Ray Jobs",
             "`eray up` has one; elsewhere set ERAY_DASHBOARD=1 where the cluster is started",
         )
-    require_alive(access, access.dashboard)
     return access, token_of(site, access)

@@ -13,7 +13,7 @@ from eray._core.timing import Deadline, poll_s
 from eray._io import clock
 from eray._ray.asking import Answer
 from eray._ray.cluster_client import ANSWER_S, ClusterClient, Progress
-from eray.errors import BarrierTimeoutError, JoinTimeoutError, WorldFailedError, error_of
+from eray.errors import BarrierTimeoutError, ErayError, JoinTimeoutError, WorldFailedError, error_of
 
 if TYPE_CHECKING:
     from eray._core.topology import Topology
@@ -217,10 +217,14 @@ class CoordinatorClient(ClusterClient):
 
 
 def _raise_failure(answer: Answer, world: str) -> None:
+    error: ErayError | None = None
     if answer.get("failure_error"):
-        raise error_of(answer["failure_error"])
-    if answer.get("failure") is not None:
-        raise WorldFailedError(world, int(answer["failed_generation"]), str(answer["failure"]))
+        error = error_of(answer["failure_error"])
+    elif answer.get("failure") is not None:
+        error = WorldFailedError(world, int(answer["failed_generation"]), str(answer["failure"]))
+    if error is not None:
+        error.is_heard = True
+        raise error
 
 
 def _join_answer(answer: Answer) -> JoinAnswer:

@@ -29,9 +29,8 @@ from eray.errors import ClusterLostError, ErayError, error_data
 logger = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
-FIRST_CLIENT_S, CALLER_S = 60.0, 10.0
-RAY_GRACE_S = 2.0
-"""How long people's jobs and actors may take at the end of ``eray up``. When a world is over, nobody is waited for."""
+FIRST_CLIENT_S, CALLER_S, RAY_GRACE_S = 60.0, 10.0, 2.0
+"""The last: how long people's jobs and actors may take at the end of ``eray up``. When a world is over, nobody is waited for."""
 
 
 class Supervisor:
@@ -155,14 +154,13 @@ class Supervisor:
         logger.info("starting Ray: %s", command)
         self._ray = RayNode(self.spec, command)
         self._ward.watch(self._ray.start())
-        timeout_s = self.spec.cluster_timeout_s
         if gcs_address is None:
             with self.spans.during("gcs"):
-                gcs_address = host_port(self.address, await self._ray.gcs_port(timeout_s))
+                gcs_address = host_port(self.address, await self._ray.gcs_port(self.spec.cluster_timeout_s))
             log_change(logger, "gcs-up", node=self.spec.node, node_rank=self.spec.node_rank, gcs_address=gcs_address)
             self.emit({"type": "gcs", "gcs_address": gcs_address})
         with self.spans.during("raylet"):
-            ray_node_id = await self._ray.ready(timeout_s)
+            ray_node_id = await self._ray.ready(self.spec.cluster_timeout_s)
         self.spans.begin("ready")
         log_change(logger, "raylet-ready", node=self.spec.node, node_rank=self.spec.node_rank, ray_node_id=ray_node_id)
         node = node_fields(self.spec, self.address, self._ray.metrics_port()) | {"ray_node_id": ray_node_id}

@@ -40,5 +40,7 @@ def test_process_that_ends_badly(laptop: Laptop, how: str, code: int, words: str
     summary = re.search(rf"^eray: process 2 on (\S+) \(pid \d+\) {re.escape(words)}.*", result.stderr, re.M | re.S)
     assert summary, result.output
     of_eray = [line for line in result.stderr.splitlines() if not re.match(r"\[\d\] ", line)]
+    others = [line for line in result.stderr.splitlines() if re.match(r"\[[01]\] ", line) and "Traceback" in line]
+    assert others == [], "who only hears of it has nothing to add"
     for line in once:
         assert "\n".join(of_eray).count(line) == 1, result.output

@@ -23,6 +23,7 @@ from eray._core.picture import Ending, Picture
 from eray._io import beacon, process
 from eray._io.channel import Channel
 from eray._look import DIAL_S, Window
+from eray._starting import find_started
 from eray.errors import ClusterLostError, DirectoryError, RayAttachError, SecretError, UsageError
 
 TOKEN = "t" * 64
@@ -167,3 +168,20 @@ def test_picture_of_another_eray_and_a_home_of_others_are_refused(place: Place) 
     parent.mkdir(mode=0o755)
     with pytest.raises(DirectoryError):
         look(place, "42")
+
+
+@pytest.mark.parametrize("wanted", ["42", "rig-42", None], ids=str)
+@pytest.mark.parametrize("phase", ["starting", "ended"])
+def test_cluster_of_a_job_starts_where_its_head_says_so(
+    phase: str, wanted: str | None, place: Place, head: Heads
+) -> None:
+    shown = picture(key="42", phase="starting", cluster="rig")
+    if phase == "starting":
+        runs(place, head(replace(STEP, key="42"), *[shown] * 20))
+    else:
+        keeps(place, "picture", picture(key="42", phase="ended", cluster="rig").to_json())
+    site = place.site(**(JOB if wanted is None else {}), ERAY_CLUSTER_TIMEOUT_S="0.01")
+    with pytest.raises(RayAttachError) as caught:
+        find_started(site, wanted, lambda access: access.gcs_address)
+    assert ("is starting" in str(caught.value)) == (phase == "starting")
+    assert ("no cluster of job" in str(caught.value)) == (phase == "ended")
