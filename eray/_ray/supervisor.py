@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
 FIRST_CLIENT_S, CALLER_S, RAY_GRACE_S = 60.0, 10.0, 2.0
-"""The last: how long people's jobs and actors may take at the end of ``eray up``. When a world is over, nobody is waited for."""
+"""The last: how long jobs and actors may take at the end of ``eray up``. Of a world that is over nobody is awaited."""
 
 
 class Supervisor:
