@@ -5,6 +5,7 @@ process's side).
 """
 
 import asyncio
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,10 @@ JOIN_GATHER_S, GATHER_S = 0.5, 0.02
 ENDS = ("left", "failed")
 MOST = 128
 """So many questions go in one message: their answers must fit one too."""
+
+
+_batches = itertools.count(1)
+"""Never the same twice: the head may still answer what this node asked before it lost the head and came again."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,6 @@ class NodeRelay:
         self._gathered: dict[tuple[Any, ...], list[_Question]] = {}
         self._timers: dict[tuple[Any, ...], asyncio.TimerHandle] = {}
         self._asked: dict[int, list[_Question]] = {}
-        self._batches = 0
 
     def take(self, send: Send, message: Message) -> None:
         """Take a process's question; ``send`` carries the answer to it."""
@@ -54,19 +58,21 @@ class NodeRelay:
             self._timers[same] = asyncio.get_running_loop().call_later(gather_s, self._go, same)
 
     def answered(self, message: Message) -> None:
-        """Hand the head's answers to those who asked."""
-        for question, answer in zip(self._asked.pop(message["batch"]), message["answers"], strict=True):
+        """Hand the head's answers to those who asked; those to an earlier life of this node are dropped."""
+        if (questions := self._asked.pop(message["batch"], None)) is None:
+            return
+        for question, answer in zip(questions, message["answers"], strict=True):
             question.send({"type": "answer", "number": question.number, "answer": answer})
 
     def _go(self, same: tuple[Any, ...]) -> None:
         if (timer := self._timers.pop(same, None)) is not None:
             timer.cancel()
-        self._batches += 1
-        questions = self._asked[self._batches] = self._gathered.pop(same)
+        batch = next(_batches)
+        questions = self._asked[batch] = self._gathered.pop(same)
         # Kept as long as the most impatient says: that is the process which tells people who is missing.
-        wait_s = None if same[0] not in WAITING else min(each.wait_s or 0.0 for each in questions)
+        wait_s = min((each.wait_s for each in questions if each.wait_s is not None), default=None)
         calls = [each.args for each in questions]
-        self._ask({"type": "ask", "batch": self._batches, "method": same[0], "calls": calls, "wait_s": wait_s})
+        self._ask({"type": "ask", "batch": batch, "method": same[0], "calls": calls, "wait_s": wait_s})
 
 
 def _same(method: str, args: Sequence[Any]) -> tuple[Any, ...]:

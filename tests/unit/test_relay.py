@@ -65,3 +65,17 @@ def test_questions_that_could_not_be_asked_are_answered_alike():
     message = {"type": "ask", "batch": 7, "method": "join", "calls": [[1], [2]], "wait_s": 3.0}
     told = without_answer(message, {"no_answer": True})
     assert told == {"type": "answers", "batch": 7, "answers": [{"no_answer": True}] * 2}
+
+
+def test_answers_to_an_earlier_life_of_the_node_are_dropped():
+    async def two_lives():
+        messages, heard = [], []
+        for life in range(2):
+            relay = NodeRelay(messages.append, lambda: 1)
+            method, args = join(life)
+            relay.take(heard.append, {"type": "ask", "number": life, "method": method, "args": args})
+        for message, to in zip(messages, ("first", "second"), strict=True):
+            relay.answered(answers_to(message, [{"to": to}]))
+        return heard
+
+    assert asyncio.run(two_lives()) == [{"type": "answer", "number": 1, "answer": {"to": "second"}}]
