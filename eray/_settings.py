@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any
 
 from eray.errors import SettingError
@@ -106,6 +105,8 @@ def settings_table() -> tuple[tuple[str, Setting], ...]:
 
 def misspelled(environ: Iterable[str]) -> list[str]:
     """Return a line for each name that is none of the table's, but nearly one."""
+    from difflib import get_close_matches
+
     known = [setting.variable.removeprefix(PREFIX) for _, setting in settings_table()]
     lines = []
     for name in sorted(environ):

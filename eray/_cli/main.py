@@ -6,12 +6,9 @@ import os
 import signal
 import sys
 from collections.abc import Collection, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from eray._io.log_lines import LOG_FORMAT, host_of, log_command, log_settings
-from eray._ray.notices import say
-from eray._slurm.membership import misspellings
 from eray.errors import ErayError
 
 COMMANDS = {
@@ -54,11 +51,22 @@ class CommandParser(argparse.ArgumentParser):
 
     def _meant(self, left: Sequence[str]) -> str:
         """Return the option that the first of these words is nearly, as a question."""
+        from difflib import get_close_matches
+
         word = left[0].partition("=")[0]
         known = [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
         longer = [name for name in known if word.startswith("--") and name.startswith(word)]
         close = longer or get_close_matches(word, known, n=1)
         return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _warn() -> None:
+    """Say which variables are misspelled."""
+    from eray._ray.notices import say
+    from eray._slurm.membership import misspellings
+
+    for line in misspellings(os.environ):
+        say(line)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,8 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Nothing else is read here: the command reads the rest, and says what is wrong with it.
         log_command(log_settings(os.environ), host_of(os.environ))
         if args.command != "node" and not getattr(args, "led", False):
-            for line in misspellings(os.environ):
-                say(line)
+            _warn()
         code = int(args.run(args, os.environ))
         sys.stdout.flush()
         return code
