@@ -272,19 +272,15 @@ class PlacementError(ClusterError, TimeoutError):
 
 
 class NodeLockedError(ClusterError):
-    """Another supervisor of the same cluster holds this node's run directory. ``holder`` says who, as words.
+    """Another supervisor of the same cluster holds this node's run directory: ``holder``, or in full ``words``."""
 
-    ``found`` and ``remedy`` say it for people, where that supervisor has told what it serves.
-    """
-
-    def __init__(self, path: str, holder: str, found: str = "", remedy: str = "") -> None:
-        super().__init__(path, holder, found, remedy)
-        self.path, self.holder, self.found, self.remedy = path, holder, found, remedy
+    def __init__(self, path: str, holder: str, words: str = "") -> None:
+        super().__init__(path, holder, words)
+        self.path, self.holder, self.words = path, holder, words
 
     def __str__(self) -> str:
-        if self.found:
-            return f"{self.found}; {self.remedy}"
-        return f"{self.path} is held by {self.holder}; one supervisor a node and cluster is enough, stop one of the two"
+        one = f"{self.path} is held by {self.holder}; one supervisor a node and cluster is enough, stop one of the two"
+        return self.words or one
 
 
 class ChannelClosed(ClusterError):

@@ -28,4 +28,4 @@ def refused(spec: NodeSpec, error: NodeLockedError) -> int:
         return error.exit_code
     age = "" if tenant.began_at is None else f" for {elapsed(clock.unix() - tenant.began_at)}"
     found = f"job {spec.job} has a cluster already: `{tenant.command}` runs{age}, from {tenant.node} ({error.holder})"
-    raise NodeLockedError(error.path, error.holder, found, REMEDIES[tenant.purpose]) from error
+    raise NodeLockedError(error.path, error.holder, f"{found}; {REMEDIES[tenant.purpose]}") from error

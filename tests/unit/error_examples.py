@@ -48,8 +48,7 @@ EXAMPLES: tuple[errors.ErayError, ...] = (
         "/tmp/eray-1000/123/node.lock",
         "process 4242 on this node",
         "job 123 has a cluster already: `eray run -- python train.py` runs for 3 min 20 s, from node01 (process 4242 "
-        "on this node)",
-        REMEDIES["run"],
+        f"on this node); {REMEDIES['run']}",
     ),
     errors.ChannelClosed("node02", "it closed the connection"),
     errors.WorldContradictionError("train", "process_count", "4", "8"),
