@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from eray._core.division import VARIABLE, check_division
 from eray._settings import Settings
-from eray._show.planned import HEADINGS, UNKNOWN, planned_rows, table
+from eray._show.planned import HEADINGS, UNKNOWN, planned_rows
+from eray._show.wording import table
 from eray._slurm.allocation import read_allocation, tasks_per_node
 from eray._slurm.environment import SHELLS, Mode
 from eray._slurm.hostlist import fold_hostlist

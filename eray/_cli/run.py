@@ -15,7 +15,8 @@ from eray._core.lives import Rule
 from eray._core.nodespec import NodeSpec, WorldSpec
 from eray._identity import WORLD
 from eray._settings import Settings
-from eray._show.planned import HEADINGS, UNKNOWN, planned_rows, table
+from eray._show.planned import HEADINGS, UNKNOWN, planned_rows
+from eray._show.wording import table
 from eray._slurm.allocation import read_allocation
 from eray._slurm.environment import SHELLS, Mode, SlurmEnvironment, read_environment
 from eray._slurm.membership import foreign_error
@@ -70,18 +71,18 @@ def run(args: argparse.Namespace, environ: MutableMapping[str, str]) -> int:
     there = len(spec.visible) if spec.visible is not None else spec.gpus_on_node or spec.hardware_count or 0
     asked = _Asked(args, settings)
     assert spec.world is not None
-    if args.dry_run:
-        if spec.node_rank == 0:
-            print("\n".join(asked.table(spec.nodes, spec.world.per_node, there)))
-            print(f"each process: {shlex.join(command)}")
-        asked.check((spec.node,), spec.world.per_node[spec.node_rank :][:1], there)
-        return 0
-    if asked.each is not None:
+    if args.dry_run and spec.node_rank == 0:
+        print("\n".join(asked.table(spec.nodes, spec.world.per_node, there)))
+        print(f"each process: {shlex.join(command)}")
+    if args.dry_run or asked.each is not None:
         try:
-            asked.check((spec.node,), spec.world.per_node[spec.node_rank :][:1], there)
+            asked.check((spec.node,), (spec.world.per_node[spec.node_rank],), there)
         except DevicePlanError as exc:
-            _tell_others(spec, exc)
+            if not args.dry_run:
+                _tell_others(spec, exc)
             raise
+    if args.dry_run:
+        return 0
     return serve(spec, environ, led=args.led)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from eray._core.timing import Backoff, Deadline
 from eray._io import clock
-from eray.errors import ClusterLostError, error_of
+from eray.errors import ClusterLostError, ConnectionStateError, error_of
 
 Answer = Mapping[str, Any]
 Call = Callable[[Any, str, Sequence[Any], float], Answer]
@@ -55,6 +55,11 @@ def ask(
     if answer.get("error"):
         raise error_of(answer["error"])
     return answer
+
+
+def closed() -> ConnectionStateError:
+    """Return the error of calls that were stopped."""
+    return ConnectionStateError("the connection is closed")
 
 
 def _lost(found: str) -> ClusterLostError:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eray._io.link import Link
-from eray._ray.asking import Answer, NoAnswer, Unreachable
+from eray._ray.asking import Answer, NoAnswer, Unreachable, closed
 from eray._ray.client import CoordinatorClient
-from eray.errors import ConnectionStateError
 
 if TYPE_CHECKING:
     from eray._core.topology import Topology
@@ -43,7 +42,7 @@ class RelayedCall:
         number, waiting = next(_numbers), _Waiting()
         with self._lock:
             if self._stopped:
-                raise _closed()
+                raise closed()
             self._waiting[number] = waiting
         try:
             self._link.send({"type": "ask", "number": number, "method": method, "args": list(args)})
@@ -53,7 +52,7 @@ class RelayedCall:
                 del self._waiting[number]
                 stopped = self._stopped
         if stopped:
-            raise _closed()
+            raise closed()
         if waiting.answer is None or waiting.answer.get("no_answer"):
             raise NoAnswer(f"no answer to {method} within {timeout_s:g} s")
         if reason := waiting.answer.get("unreachable"):
@@ -93,7 +92,3 @@ class RelayedClient(CoordinatorClient):
 
         self.attach()
         return CoordinatorClient(find_coordinator()).topology(timeout_s=timeout_s)
-
-
-def _closed() -> ConnectionStateError:
-    return ConnectionStateError("the connection is closed")

@@ -4,9 +4,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from eray._ray.asking import Answer, NoAnswer
+from eray._ray.asking import Answer, NoAnswer, closed
 from eray._ray.calls import rays_errors, require_ray
-from eray.errors import ConnectionStateError
 
 
 class StoppableCall:
@@ -26,7 +25,7 @@ class StoppableCall:
         over = threading.Event()
         with self._lock:
             if self._stopped:
-                raise _closed()
+                raise closed()
             require_ray()
             # A future, not ray.get(): that could not be left, and would run on while Ray is shut down.
             future = getattr(handle, method).remote(*args).future()
@@ -36,7 +35,7 @@ class StoppableCall:
         with self._lock:
             self._waiting.discard(over)
             if self._stopped:
-                raise _closed()
+                raise closed()
         if not future.done():
             raise NoAnswer(f"no answer to {method} within {timeout_s:g} s")
         with rays_errors():
@@ -49,7 +48,3 @@ class StoppableCall:
             self._stopped = True
             for over in self._waiting:
                 over.set()
-
-
-def _closed() -> ConnectionStateError:
-    return ConnectionStateError("the connection is closed")

@@ -29,8 +29,9 @@ from eray.errors import ClusterLostError, ErayError, error_data
 logger = logging.getLogger(__name__)
 
 Message = Mapping[str, Any]
-FIRST_CLIENT_S, CALLER_S, RAY_GRACE_S = 60.0, 10.0, 2.0
-"""The last: how long jobs and actors may take at the end of ``eray up``. Of a world that is over nobody is awaited."""
+FIRST_CLIENT_S, CALLER_S = 60.0, 10.0
+RAY_GRACE_S = 2.0
+"""How long people's jobs and actors may take at the end of ``eray up``. When a world is over, nobody is waited for."""
 
 
 class Supervisor:
@@ -60,9 +61,8 @@ class Supervisor:
         self._processes = WorldProcesses(spec, environ, lambda message: self.emit(message), ward.watch)
         self._ready: Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stopping = self.has_caller = (
-            False  # caller: who started us on this node was told that we listen, and comes
-        )
+        self._stopping = False
+        self.has_caller = False  # who started us on this node was told that we listen, and comes
         self._failure: Message | None = None
         self._preemption: Message | None = None
         self.idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()

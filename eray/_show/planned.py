@@ -36,12 +36,6 @@ def planned_rows(
     ]
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows with their cells in columns."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
 def _devices(count: int, there: int | None, each: int | None, override: str | None) -> str:
     if not count:
         return "-"
@@ -55,4 +49,5 @@ def _devices(count: int, there: int | None, each: int | None, override: str | No
         return f"too few: {there} for {count}" + (f" x {each}" if each else "")
     if each is None and there % count:
         return f"{there} are not divided by {count}"
-    return f"all {there}" if (each or there) * count == there and count == 1 else f"{each or there // count} of {there}"
+    size = each or there // count
+    return f"all {there}" if size == there else f"{size} of {there}"

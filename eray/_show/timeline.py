@@ -7,6 +7,7 @@ from typing import Any
 from eray._core.critical_path import UNACCOUNTED, CriticalPath, Step, critical_paths
 from eray._core.picture import SPANS, Picture
 from eray._core.starts import label_of
+from eray._show.wording import table
 from eray._show.words import PLAIN
 
 DOING = {
@@ -48,11 +49,11 @@ def timeline_text(picture: Picture) -> str:
             spent, share = sum(step.seconds for step in short), sum(step.share for step in short)
             rows.append((f"{len(short)} shorter than {SHORT_S:g} s", "", f"{spent:.2f}", _percent(share)))
         rows.append(("total", "", f"{path.seconds:.2f}", _percent(1.0)))
-        table = _table((("step", "where", "seconds", "share"), *rows), right=(2, 3))
-        parts += ["\n".join((_heading(path), "", *table, "", sentence(path)))]
+        steps = table((("step", "where", "seconds", "share"), *rows), right=(2, 3))
+        parts += ["\n".join((_heading(path), "", *steps, "", sentence(path)))]
     spread = [(s, on, f"{half:.2f}", f"{most:.2f}", where) for s, on, half, most, where in spreads(picture)]
     if spread:
-        parts.append("\n".join(_table((("span", "on", "median", "longest", "where"), *spread), right=(2, 3))))
+        parts.append("\n".join(table((("span", "on", "median", "longest", "where"), *spread), right=(2, 3))))
     return "\n\n".join(parts)
 
 
@@ -126,12 +127,3 @@ def _name(step: Step) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def _table(rows: Table, right: Sequence[int]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = zip(row, widths, range(len(row)), strict=True)
-        lines.append("  ".join(c.rjust(width) if n in right else c.ljust(width) for c, width, n in cells).rstrip())
-    return lines

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 from math import isfinite
 
+from eray._core.counted import counted as counted
 from eray._core.timing import elapsed as elapsed
 from eray._slurm.hostlist import fold_hostlist
 from eray.errors import SlurmFormatError
@@ -44,11 +45,6 @@ def moment(at: float, zone: tzinfo = UTC) -> str:
         return f"unix time {at:g}"
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun: ``1 node``, ``1,000 nodes``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def folded(numbers: Iterable[int], most: int = 12) -> str:
     """Return numbers as ranges, ``most`` of them: ``0–3, 7``.
 
@@ -71,3 +67,13 @@ def folded_names(names: Sequence[str]) -> str:
         return fold_hostlist(names)
     except SlurmFormatError:
         return ", ".join(names)
+
+
+def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """Return rows with their cells in columns, those of the columns ``right`` at the right edge."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = zip(row, widths, range(len(row)), strict=True)
+        lines.append("  ".join(c.rjust(width) if n in right else c.ljust(width) for c, width, n in cells).rstrip())
+    return lines
