@@ -79,13 +79,19 @@ def test_prometheus_sees_worlds_run_and_end_and_a_new_life_of_the_coordinator(la
     assert len(jobs) == 1
     assert jobs.pop().startswith("local-")
 
-    (listed,) = json.loads(next(laptop.root.glob("eray-*/**/prom_metrics_service_discovery.json")).read_text())
     host_of_dashboard, _, port_of_dashboard = exports["RAY_API_SERVER_ADDRESS"].removeprefix("http://").rpartition(":")
     token = {"Authorization": f"Bearer {Path(exports['RAY_AUTH_TOKEN_PATH']).read_text()}"}
     dashboard = host_of_dashboard, int(port_of_dashboard)
-    assert json.loads(ask(dashboard, "GET", "/api/prometheus/sd", token)[1]) == [listed]
-    ports = {int(target.rpartition(":")[2]) for target in listed["targets"]}
-    assert endpoint[1] in ports
+    written = next(laptop.root.glob("eray-*/**/prom_metrics_service_discovery.json"))
+
+    def listed() -> set[int] | None:
+        # Ray writes the file every 5 s, and for the first time perhaps before it knows the node.
+        (in_file,) = json.loads(written.read_text())
+        told = json.loads(ask(dashboard, "GET", "/api/prometheus/sd", token)[1])
+        ports = {int(target.rpartition(":")[2]) for target in in_file["targets"]}
+        return ports if told == [in_file] and endpoint[1] in ports else None
+
+    ports = until(listed, 20.0, lambda: f"{endpoint} in {written.read_text()}")
     assert RAYS_OWN_PORT not in ports
     assert {ask((host, each), "GET", "/metrics")[0] for each in ports} == {200}
 
