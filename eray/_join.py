@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from eray._asking import Asking, by_line, by_ray
@@ -55,6 +55,7 @@ class Join:
         self._link: Link | None = None
         self._asking: Asking | None = None
         self.served_by: str | None = None  # the purpose of this process's supervisor: `eray run` tells of a failure
+        self._progress: Callable[[str], None] | None = say
         self._who, self._index, self._owns_ray, self._alone, self._gave_up = "a process", 0, True, False, False
         self._preemption, self._spans = Preemption(), recorder("program")
 
@@ -105,6 +106,9 @@ class Join:
         deadline = Deadline.after(self._cluster_timeout_s + HEAD_FIRST_S, now=clock.monotonic())
         welcome = await_word(link, "welcome", node, deadline, say)
         self.served_by = str(welcome["purpose"])
+        own = self.served_by == "run" and identity.world == self._site.settings.world
+        if own and not logger.isEnabledFor(logging.INFO):
+            self._progress = None  # `eray run` tells for whom its own world waits
         likely = driver_variables(welcome["auth"], welcome["token_path"])
         if not on_demand:
             with self._spans.during("import ray"):
@@ -139,7 +143,7 @@ class Join:
             watch_own_actor(client.handle, request)
         tell_notes(access.link, self._spans, identity.world, identity.generation or 1, identity.process_index)
         with self._spans.during("join"):
-            answer = client.join(request, timeout_s=self._join_timeout_s, progress=say)
+            answer = client.join(request, timeout_s=self._join_timeout_s, progress=self._progress)
         member = {"world": identity.world, "generation": answer.generation, "process_index": answer.process_index}
         log_change(logger, "process-joined", **member, node=access.node["name"])
         if access.link is not None:
@@ -192,10 +196,11 @@ class Join:
                 asked_devices=self._site.settings.devices_per_process,
                 environ=self._environ,
                 say=say,
+                progress=self._progress,
             )
             address = self._jax.run(start, client, answer, deadline)
         with self._spans.during("all running"):
-            all_running(client, world, answer, deadline, say)
+            all_running(client, world, answer, deadline, self._progress)
         return address
 
     def _give_up(self, error: BaseException) -> None:

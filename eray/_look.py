@@ -7,10 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from eray._begun import NAMES, begun, known_of
 from eray._bringup import Site
 from eray._clusters import living_doors, read_jobs, token_of
 from eray._core import naming
-from eray._core.access import BY_OPTION, Door, no_such_cluster, the_only_one
+from eray._core.access import BY_OPTION, START, Door, no_such_cluster, the_only_one
 from eray._core.handshake import Credentials
 from eray._core.nodespec import LOOK
 from eray._core.picture import NodeView, Picture
@@ -27,6 +28,7 @@ from eray.errors import (
 )
 
 DIAL_S = 2.0
+KINDS = ("beacon", "picture", START)
 ANSWER_S = 20.0
 
 
@@ -75,41 +77,50 @@ class Window:
         job = self._site.slurm.job
         name = self._wanted or (job.id if job is not None else None)
         here = living_doors(self._site.settings.tmpdir)
-        doors = [door for door in here if _fits(door.key, name)]
+        doors = own = [door for door in here if _fits(door.key, name)]
         if name is None:
             the_only_one(doors, BY_OPTION, clock.unix())
-        kept: list[Mapping[str, Any]] = []
-        silent: DirectoryError | None = None
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        unread: DirectoryError | None = None
         try:
-            published, kept = self._kept(name)
-            doors += [door for door in published if door.key not in {each.key for each in doors}]
+            found = self._kept(name)
+            published = [door for about in found["beacon"] if (door := Door.from_json(about)) is not None]
+            doors = doors + [door for door in published if door.key not in {each.key for each in doors}]
         except DirectoryError as exc:
-            silent = exc
+            unread = exc
         problem: ErayError | None = None
+        silent = []
         for door in sorted(doors, key=lambda door: (door.key != name, -door.restart)):
             try:
                 self._channel = self._runner.run(self._dial(door))
                 return self._ask()
             except BeaconError as exc:
                 problem = problem or _silent(door, exc)
+                silent.append(door)
             except (ErayError, ChannelClosed) as exc:
                 problem = problem or exc
+        if doors and unread is None:
+            found = self._kept(name)  # it may have ended meanwhile
+        starts = begun(
+            (door for door in silent if door in own), found.get(START, ()), self._site.settings.cluster_timeout_s
+        )
+        began_at = max((life["began_at"] for life in (*starts, *map(known_of, doors))), default=0.0)
+        kept = [about for about in found.get("picture", ()) if about["taken_at"] >= began_at]  # not an earlier one
         if kept:
             return _read(max(kept, key=lambda about: (about.get("key") == name, about["taken_at"])))
+        if starts:
+            return _starting(max(starts, key=lambda life: float(life["began_at"])))
         address = self._site.environ.get("RAY_ADDRESS")
         if problem is None and self._wanted is None and address:
             return foreign_picture(self._site.node, address)
-        raise problem or silent or self._none(name, here)
+        raise problem or unread or self._none(name, here)
 
-    def _kept(self, name: str | None) -> tuple[list[Door], list[Mapping[str, Any]]]:
-        """Return the doors and the last pictures that the home has of a job, or of this machine's last cluster."""
-        doors, pictures = [], []
+    def _kept(self, name: str | None) -> dict[str, list[Mapping[str, Any]]]:
+        """Return by its kind what the home has of a job, or of this machine's last cluster."""
+        found: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in KINDS}
         for kind, about in read_jobs(self._site, lambda jobs: list(_files_of(jobs, name)))[1]:
-            if kind == "picture":
-                pictures.append(about)
-            elif (door := Door.from_json(about)) is not None:
-                doors.append(door)
-        return doors, pictures
+            found[kind].append(about)
+        return found
 
     async def _dial(self, door: Door) -> Channel:
         token = token_of(self._site, door)
@@ -157,6 +168,12 @@ async def _asked(channel: Channel | None) -> Picture:
         raise BeaconError(
             channel.peer, f"the head does not answer within {ANSWER_S:g} s", "see whether its node is overloaded"
         ) from None
+
+
+def _starting(life: Mapping[str, Any]) -> Picture:
+    """Draw a cluster whose head does not answer yet."""
+    about = {name: life[name] for name in (*NAMES, "began_at") if name != "node"}
+    return _read(about | {"head": life["node"], "phase": "starting", "taken_at": clock.unix()})
 
 
 def _silent(door: Door, exc: BeaconError) -> ClusterLostError:
@@ -214,7 +231,7 @@ def _files_of(jobs: str, name: str | None) -> Iterator[tuple[str, Mapping[str, A
             continue
         for entry in sorted(os.listdir(os.path.join(jobs, directory))):
             kind = entry.partition(".")[0]
-            if kind not in ("beacon", "picture") or not entry.endswith(".json"):
+            if kind not in KINDS or not entry.endswith(".json"):
                 continue
             about = files.read_json(os.path.join(jobs, directory, entry))
             if about is not None and _fits(str(about.get("key")), name):

@@ -24,7 +24,11 @@ DIAL_S = 60.0
 
 @dataclass(frozen=True)
 class Start:
-    """What the start of JAX in one process needs to know. ``asked_devices`` is what --devices-per-process asked for."""
+    """What the start of JAX in one process needs to know.
+
+    ``asked_devices`` is what --devices-per-process asked for. ``progress`` takes what is awaited, None where somebody
+    else tells that.
+    """
 
     world: str
     node: str
@@ -33,6 +37,7 @@ class Start:
     asked_devices: int | None
     environ: MutableMapping[str, str]
     say: Callable[[str], None]
+    progress: Callable[[str], None] | None
 
 
 class JaxStart:
@@ -106,7 +111,7 @@ class JaxStart:
         remaining_s = deadline.remaining_s(clock.monotonic())
         with self._spans.during("address"):
             address = client.await_address(
-                start.world, answer.generation, answer.process_index, timeout_s=remaining_s, progress=start.say
+                start.world, answer.generation, answer.process_index, timeout_s=remaining_s, progress=start.progress
             )
         with self._spans.during("dial"):
             dial(address, start.world, Deadline.after(min(remaining_s, DIAL_S), now=clock.monotonic()))
@@ -143,7 +148,11 @@ class JaxStart:
 
 
 def all_running(
-    client: "CoordinatorClient", world: str, answer: "JoinAnswer", deadline: Deadline, say: Callable[[str], None]
+    client: "CoordinatorClient",
+    world: str,
+    answer: "JoinAnswer",
+    deadline: Deadline,
+    progress: Callable[[str], None] | None,
 ) -> None:
     """Report that this process runs, and return when all processes of its world do.
 
@@ -152,7 +161,7 @@ def all_running(
     """
     place = (world, answer.generation, answer.process_index)
     client.report(*place, "running")
-    client.await_stage(*place, "running", timeout_s=deadline.remaining_s(clock.monotonic()), progress=say)
+    client.await_stage(*place, "running", timeout_s=deadline.remaining_s(clock.monotonic()), progress=progress)
 
 
 def dial(address: str, world: str, deadline: Deadline) -> None:

@@ -10,7 +10,7 @@ from eray._bringup import Site
 from eray._clusters import find, living, living_doors, require_alive
 from eray._core import naming
 from eray._core.access import BY_OPTION, Access, Door, the_only_one
-from eray._core.timing import Backoff, Deadline, elapsed
+from eray._core.timing import Backoff, Deadline, lasted
 from eray._io import clock
 from eray._ray.notices import say
 from eray.errors import ClusterLostError, ErayError, RayAttachError
@@ -34,7 +34,7 @@ class Start:
     def words(self) -> str:
         """Say it to people."""
         name = f"the cluster {self.key}" if naming.is_local(self.key) else f"the cluster of job {self.key}"
-        age = "" if self.began_at is None else f", for {elapsed(clock.unix() - self.began_at)} so far"
+        age = "" if self.began_at is None else lasted(", for ", clock.unix() - self.began_at, " so far")
         return f"{name} is starting{age}"
 
     @property

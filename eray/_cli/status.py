@@ -3,6 +3,7 @@
 import argparse
 import json
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -13,10 +14,12 @@ from typing import Any
 from eray._cli.shown import add_shown_job
 from eray._cli.terminal import is_rich
 from eray._core.picture import Picture
+from eray._core.sights import TIMEOUTS
 from eray._identity import read_site
 from eray._io import clock
+from eray._io.signals import Caught
 from eray._show.status import StatusView, status_text
-from eray._show.waits import is_long, waits_of
+from eray._show.waits import is_late, is_long, waits_of
 
 PAUSE_S = 1.0
 Show = Callable[[Picture], None]
@@ -43,7 +46,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             with screen(environ, args.json, live=False) as show:
                 show(window.picture())
             return 0
-        with screen(environ, args.json, live=True) as show:
+        with unwound(), screen(environ, args.json, live=True) as show:
             watch(window.picture, show, partial(clock.sleep, PAUSE_S))
     return 0
 
@@ -56,6 +59,17 @@ def watch(look: Callable[[], Picture], show: Show, pause: Callable[[], None]) ->
         if picture.phase == "ended":
             return
         pause()
+
+
+@contextmanager
+def unwound() -> Iterator[None]:
+    """Let signals that would end this process at once leave the body instead, as Ctrl-C does: the cursor comes back."""
+    caught = Caught(lambda number: sys.exit(128 + number))
+    caught.catch((signal.SIGTERM, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        caught.restore()
 
 
 @contextmanager
@@ -78,7 +92,9 @@ def essence(picture: Picture) -> Any:
     nodes = [(view.node_rank, view.state, view.reason) for view in picture.nodes]
     missing = [[(each.process_index, each.state, each.doing) for each in wait.missing] for wait in waits.worlds]
     long = [*map(is_long, waits.nodes), *map(is_long, waits.worlds)]
-    return picture.phase, picture.ending, picture.topology, nodes, missing, long
+    lengths = [*(wait.for_s for wait in waits.nodes), *(wait.for_s for wait in waits.worlds)]
+    late = [is_late(picture, variable, for_s) for for_s in lengths for variable in TIMEOUTS]
+    return picture.phase, picture.ending, picture.topology, nodes, missing, long, late, picture.connecting
 
 
 def _when_changed(text_of: Callable[[Picture], str], between: str = "") -> Show:

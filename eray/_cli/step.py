@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from eray._bringup import head_error
 from eray._cli.relay import Relay
+from eray._cli.start_mark import StartMark
 from eray._core import naming
 from eray._io.secret import ensure_secret
 from eray._settings import Settings
@@ -45,7 +46,7 @@ def run_step(
         print(command)
         return 0
     env = {**command.env, "ERAY_SECRET": _secret(settings, allocation.job)}
-    with Relay(settings.preemption_signals) as relay:
+    with StartMark(name, allocation.job, settings), Relay(settings.preemption_signals) as relay:
         try:
             # In a session of its own: Ctrl-C reaches srun only through us, and means one thing there.
             child = subprocess.Popen(command.argv, env=env, stdin=subprocess.PIPE, start_new_session=True)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 
@@ -37,7 +38,8 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         write_shown(args.output, json.dumps(trace(picture), separators=(",", ":")) + "\n")
     if args.output == "-":
         return 0
-    print(json.dumps(timeline_json(picture), indent=1) if args.json else timeline_text(picture))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print(json.dumps(timeline_json(picture), indent=1) if args.json else timeline_text(picture, width))
     if args.output is not None:
         print(f"eray: {args.output}: open it in https://ui.perfetto.dev or chrome://tracing", file=sys.stderr)
     return 0

@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Self, TypeVar, get_origin
 
 from eray._core import naming
-from eray._core.timing import elapsed
+from eray._core.timing import lasted
 from eray.errors import ErayError, RayAttachError, UsageError
 
 PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
@@ -14,6 +14,8 @@ PURPOSES = {"run": "eray run", "up": "eray up", "tasks": "eray.connect()"}
 PROGRAM_LENGTH = 60
 RAY_ADDRESS = "RAY_ADDRESS="
 """What messages call an address that the environment names."""
+START = "start"
+"""The kind of file in the job directory that tells of a start which has no head yet (``naming.job_file``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ class Life:
 
     def summary(self, now: float) -> str:
         """Say which one it is among others: ``local-1a2b3c4d (`eray run -- python train.py`, for 3 min)``."""
-        age = "" if self.began_at is None else f", for {elapsed(now - self.began_at)}"
+        age = "" if self.began_at is None else lasted(", for ", now - self.began_at)
         return f"{self.key} (`{self.command}`{age})"
 
     @property

@@ -104,7 +104,8 @@ def job_directory(state_dir: str, cluster: str, job: str) -> str:
 def job_file(kind: str, key: str) -> str:
     """Return a file in the job directory, of the job's own cluster or of one of its steps'.
 
-    ``cluster`` tells how its Ray is reached, ``beacon`` how its head is, and ``picture`` how it ended.
+    ``start`` tells that `eray run` or `eray up` was called, ``beacon`` how its head is reached, ``cluster`` how its
+    Ray is, and ``picture`` how it ended.
     """
     step = key.partition(".")[2]
     return f"{kind}.{_safe(step)}.json" if step else f"{kind}.json"

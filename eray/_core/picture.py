@@ -114,6 +114,8 @@ class Picture(Model):
         phase: ``starting`` until every node is ready for the first time, then ``up``; ``ended``.
         purpose: ``run``, ``up`` or ``tasks``: what started it; ``foreign`` where that was not eray.
         topology: the coordinator's; None before there is one.
+        connecting: ranks of the nodes on which a process has called ``eray.connect()``.
+        timeouts: seconds by the variable that sets them: how long the head and its processes wait for others.
         environment: the variables that decided, without secrets, as the head saw them.
         remarks: what the head said to people, oldest first: (unix time, text).
     """
@@ -132,9 +134,16 @@ class Picture(Model):
     topology: Topology | None = None
     tracks: tuple[Track, ...] = ()
     ending: Ending | None = None
+    connecting: tuple[int, ...] = ()
+    timeouts: dict[str, float] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     environment: dict[str, str] = Field(default_factory=dict)
     remarks: tuple[tuple[float, str], ...] = ()
+
+    @property
+    def seen_until(self) -> float:
+        """The unix time that the picture tells of: its end, else when it was taken."""
+        return self.taken_at if self.ending is None else self.ending.at
 
     @property
     def is_plain(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from eray._settings import settings_table
+from eray._settings import Settings, settings_table
 
 HIDDEN = frozenset({"ERAY_SECRET"})
 OTHERS = frozenset(
@@ -15,6 +15,12 @@ OTHERS = frozenset(
 PREFIXES = ("SLURM_JOB_", "SLURM_STEP_", "SLURM_GPUS", "SLURM_NTASKS", "SLURM_CPU", "SLURM_MEM", "SLURM_HET")
 NAMES = ("SLURM_NNODES", "SLURM_CLUSTER_NAME", "SLURM_DISTRIBUTION", "SLURM_TASKS_PER_NODE", "SLURM_RESTART_COUNT")
 MAX_CHARACTERS = 500
+TIMEOUTS = ("ERAY_CLUSTER_TIMEOUT_S", "ERAY_JOIN_TIMEOUT_S", "ERAY_DRAIN_TIMEOUT_S")
+
+
+def timeouts_of(settings: Settings) -> dict[str, float]:
+    """Return how long, in seconds, nodes and processes wait for others, by the variable that sets it."""
+    return {row.variable: getattr(settings, name) for name, row in settings_table() if row.variable in TIMEOUTS}
 
 
 def shown_variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ def label_of(track: Track, head: str) -> str:
 
 def starts_of(picture: Picture) -> Iterator[Start]:
     """Yield the starts of a picture in their order: the nodes' alone, where no world is a part of that, comes first."""
-    seen_until = picture.taken_at if picture.ending is None else picture.ending.at
+    seen_until = picture.seen_until
     nodes = [track for track in picture.tracks if track.process_index is None]
     worlds: dict[tuple[str, int], list[Track]] = {}
     for track in picture.tracks:

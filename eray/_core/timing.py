@@ -81,3 +81,36 @@ def elapsed(seconds: float) -> str:
             more = rest % size // below
             return f"{rest // size} {unit}" + (f" {more} {smaller}" if more else "")
     return f"{rest} s"
+
+
+def lasted(lead: str, seconds: float, trail: str = "") -> str:
+    """Return a length of time between two texts, and nothing at all below one second: ``0 s`` says nothing.
+
+    >>> lasted(" for ", 3.2), lasted(" for ", 0.9)
+    (' for 3 s', '')
+    """
+    return "" if seconds < 1 else f"{lead}{elapsed(seconds)}{trail}"
+
+
+REPEAT_S = 30.0
+"""How soon a line about a wait is said again where nothing changed."""
+
+
+class Reminder:
+    """Decides when a line about one wait is due: at once where it changed, else every 30 s.
+
+    >>> reminder = Reminder(now=0.0)
+    >>> [reminder.line("waiting for process 1", now) for now in (3.0, 13.0, 33.0)]
+    ['waiting for process 1, 3 s', None, 'waiting for process 1, 33 s']
+    """
+
+    def __init__(self, *, now: float, soonest_s: float = 0.0) -> None:
+        """The wait begins ``now``. No line is due sooner than ``soonest_s`` after that, or after the line before."""
+        self._began, self._said, self._said_at, self._soonest_s = now, "", now, soonest_s
+
+    def line(self, text: str, now: float, more: str = "") -> str | None:
+        """Return the text with how long the wait has lasted, and ``more``; None where it need not be said."""
+        if now - self._said_at < (REPEAT_S if text + more == self._said else self._soonest_s):
+            return None
+        self._said, self._said_at = text + more, now
+        return f"{text}{lasted(', ', now - self._began)}{more}"

@@ -17,6 +17,7 @@ from contextlib import suppress
 from eray._core import handshake
 from eray._core.handshake import Credentials, Found, HandshakeError, Opener, Sealer
 from eray._core.search import Search
+from eray._core.timing import Reminder
 from eray._io import clock
 from eray._io.channel import Channel, close_writer, read_frame
 from eray._io.limits import soft_limit
@@ -27,7 +28,6 @@ GREETING_S = 2.0  # the server's patience with a connection that has not proved 
 RESOLVE_S = 5.0
 CUT_SHORT = (Found.UNRESOLVED, Found.UNREACHABLE, Found.SILENT)  # what a look that has no time finds
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
-PROGRESS_S = 10.0
 NONCE_BYTES = 32
 BACKLOG = 4096  # all nodes of a large job may dial in the same moment
 BATCH = 32  # connections that asyncio accepts before it serves those it has
@@ -152,14 +152,14 @@ async def dial(
     """Find the beacon of our cluster on the head's candidate ports and return the proven channel to it.
 
     Tries again, with pauses of 0.05 to 1 s, until ``deadline_s`` seconds are over; ``progress`` gets a line when what
-    is found changes, and every 10 s. A silent port costs ``attempt_s`` seconds a round.
+    is found changes, and every 30 s. A silent port costs ``attempt_s`` seconds a round.
 
     Raises:
         BeaconError: the head holds another secret or speaks another protocol (at once), or did not answer in time.
     """
     search = Search(node, (hosts,) if isinstance(hosts, str) else tuple(hosts), deadline_s)
     deadline, pause = clock.monotonic() + deadline_s, FIRST_PAUSE_S
-    told, told_at = "", 0.0
+    reminder = Reminder(now=clock.monotonic())
     while True:
         channel = await _round(search, ports, credentials, deadline, attempt_s)
         if channel is not None:
@@ -167,9 +167,8 @@ async def dial(
         now, words = clock.monotonic(), search.words()
         if (problem := search.problem(over=now >= deadline)) is not None:
             raise problem
-        if words != told or now - told_at >= PROGRESS_S:
-            progress(f"waiting for the head: {words}")
-            told, told_at = words, now
+        if (line := reminder.line(f"waiting for the head: {words}", now)) is not None:
+            progress(line)
         await asyncio.sleep(min(pause * random.uniform(0.75, 1.0), deadline - now))
         pause = min(pause * 2, LONGEST_PAUSE_S)
 

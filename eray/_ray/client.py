@@ -12,7 +12,7 @@ from eray._core.missing import name_missing
 from eray._core.timing import Deadline, poll_s
 from eray._io import clock
 from eray._ray.asking import Answer
-from eray._ray.cluster_client import ANSWER_S, ClusterClient, Progress
+from eray._ray.cluster_client import ANSWER_S, ClusterClient, Progress, reminding
 from eray.errors import BarrierTimeoutError, ErayError, JoinTimeoutError, WorldFailedError, error_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class CoordinatorClient(ClusterClient):
             DuplicateProcessError, StaleGenerationError: this process is not wanted.
         """
         world = str(request["world"])
-        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        deadline, tell = Deadline.after(timeout_s, now=clock.monotonic()), reminding(progress)
         asked = dict(request)
         while True:
             answer = self._poll("join", (asked,), deadline, world)
@@ -69,7 +69,7 @@ class CoordinatorClient(ClusterClient):
             if deadline.is_over(clock.monotonic()):
                 raise JoinTimeoutError(world, missing, timeout_s, stage)
             if _speaks(answer, int(asked["process_index"])):
-                _say(progress, f"world {world!r}: waiting for {missing} to {stage}")
+                tell(f"world {world!r}: waiting for {missing} to {stage}")
 
     def publish(
         self, world: str, generation: int, process_index: int, address: str, *, timeout_s: float = 30.0
@@ -85,14 +85,14 @@ class CoordinatorClient(ClusterClient):
         Raises:
             JoinTimeoutError, WorldFailedError: it never will.
         """
-        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        deadline, tell = Deadline.after(timeout_s, now=clock.monotonic()), reminding(progress)
         while True:
             answer = self._poll("await_address", (world, generation, process_index), deadline, world)
             if answer["done"]:
                 return str(answer["coordinator_address"])
             if deadline.is_over(clock.monotonic()):
                 raise JoinTimeoutError(world, _missing(answer), timeout_s, "publish the coordinator's address")
-            _say(progress, f"world {world!r}: waiting for {_missing(answer)} to publish the coordinator's address")
+            tell(f"world {world!r}: waiting for {_missing(answer)} to publish the coordinator's address")
 
     def report(
         self,
@@ -122,14 +122,14 @@ class CoordinatorClient(ClusterClient):
         Raises:
             JoinTimeoutError, WorldFailedError: they never will.
         """
-        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        deadline, tell = Deadline.after(timeout_s, now=clock.monotonic()), reminding(progress)
         while True:
             answer = self._poll("await_stage", (world, generation, process_index, stage), deadline, world)
             if answer["done"]:
                 return
             if deadline.is_over(clock.monotonic()):
                 raise JoinTimeoutError(world, _missing(answer), timeout_s, f"get {stage}")
-            _say(progress, f"world {world!r}: waiting for {_missing(answer)} to be {stage}")
+            tell(f"world {world!r}: waiting for {_missing(answer)} to be {stage}")
 
     def barrier(
         self,
@@ -150,14 +150,14 @@ class CoordinatorClient(ClusterClient):
             BarrierTimeoutError: some did not come in time; it names them.
             WorldFailedError: they never will.
         """
-        deadline = Deadline.after(timeout_s, now=clock.monotonic())
+        deadline, tell = Deadline.after(timeout_s, now=clock.monotonic()), reminding(progress)
         while True:
             answer = self._poll("barrier", (world, generation, process_index, name, sequence), deadline, world)
             if answer["done"]:
                 return
             if deadline.is_over(clock.monotonic()):
                 raise BarrierTimeoutError(name, _missing(answer), timeout_s)
-            _say(progress, f"barrier {name!r}: waiting for {_missing(answer)}")
+            tell(f"barrier {name!r}: waiting for {_missing(answer)}")
 
     def agree_to_save(
         self, world: str, generation: int, process_index: int, last_step: int | None, *, timeout_s: float
@@ -241,8 +241,3 @@ def _speaks(answer: Answer, process_index: int) -> bool:
 
 def _missing(answer: Answer) -> str:
     return name_missing(answer["missing"], answer["missing_count"])
-
-
-def _say(progress: Progress | None, text: str) -> None:
-    if progress is not None:
-        progress(text)

@@ -7,7 +7,7 @@ What the coordinator refuses is raised as an error of eray; every call may also 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eray._core.timing import POLL_S, Deadline
+from eray._core.timing import POLL_S, Deadline, Reminder
 from eray._io import clock
 from eray._ray.asking import Answer, Call, ask
 from eray._ray.notices import Told
@@ -20,6 +20,18 @@ Progress = Callable[[str], None]
 Show = Callable[[Told], None]
 ANSWER_S = 10.0
 """How late an answer may be, beyond what the call blocks."""
+
+
+def reminding(progress: Progress | None) -> Progress:
+    """Return what passes lines about one wait, which begins now, on to ``progress``, none sooner than it is due."""
+    reminder = Reminder(now=clock.monotonic())
+
+    def tell(text: str) -> None:
+        line = reminder.line(text, clock.monotonic())
+        if progress is not None and line is not None:
+            progress(line)
+
+    return tell
 
 
 class ClusterClient:

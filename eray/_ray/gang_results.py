@@ -5,6 +5,7 @@ from typing import Any
 
 import ray
 
+from eray._core.timing import Reminder
 from eray._io import clock
 from eray._ray import remains
 from eray._ray.gang_failure import GangFailure, Member, annotate, end_words, failure_of, has_raised
@@ -37,7 +38,7 @@ class Collecting:
             GangFailure: one failed.
             ClusterLostError: the coordinator is gone.
         """
-        said_at = clock.monotonic()
+        reminder = Reminder(now=clock.monotonic(), soonest_s=SAY_S)
         while self._waiting:
             ready, _ = ray.wait([*self._waiting, self._news.ref], num_returns=1, timeout=SAY_S)
             if self._news.ref in ready:
@@ -47,9 +48,10 @@ class Collecting:
                     self._take(ref)
             if self._errors or self._news.failure is not None:
                 raise self._failure()
-            if self._news.awaited is not None and clock.monotonic() - said_at >= SAY_S:
-                said_at = clock.monotonic()
-                self._say(f"world {self._world!r}: waiting for {self._news.awaited}")
+            if self._news.awaited is not None:
+                line = reminder.line(f"world {self._world!r}: waiting for {self._news.awaited}", clock.monotonic())
+                if line is not None:
+                    self._say(line)
         return [self._results[index] for index in range(len(self._members))]
 
     def unfinished(self) -> Iterator[tuple[int, str]]:

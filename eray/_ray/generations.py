@@ -7,6 +7,7 @@ from typing import Any
 
 from eray._core.lives import Await, Doing, GiveUp, Instruction, Lives, Start, Stop
 from eray._core.nodespec import NodeSpec, WorldSpec
+from eray._core.timing import lasted
 from eray._io import clock
 from eray._io.log_lines import log_change
 from eray._ray.nodes import Nodes
@@ -122,9 +123,10 @@ class Generations:
         nodes, rule = self._spec.nodes, self._whole.rule
         gone = ", ".join(name for rank, name in enumerate(nodes) if rank not in ranks)
         where = f" on {len(ranks)} of {len(nodes)} nodes{gone and f', without {gone}'}" if len(nodes) > 1 else ""
+        after = lasted(", ", clock.monotonic() - self._failed_at, " after the failure")
         say(
             f"the world starts again as generation {generation}: {self.world.process_count} processes{where}; restart "
-            f"{self._lives.used} of {rule.max_restarts}, {clock.monotonic() - self._failed_at:.1f} s after the failure"
+            f"{self._lives.used} of {rule.max_restarts}{after}"
         )
         log_change(
             logger,

@@ -49,10 +49,11 @@ class Head:
             show=lambda channel: self._view.serve(channel),
         )
         self._bring_up = BringUp(spec, driver, self._nodes, supervisor.spans, self._spawn, self._node_came)
-        self._view = View(spec, supervisor.environ, self._nodes, self._bring_up, driver)
+        self._served: dict[int, Message] = {}
+        told = (self._nodes, self._bring_up, driver, self._served)
+        self._view = View(spec, supervisor.environ, supervisor.spans, *told)
         self._news = News(self._bring_up.has_coordinator)
         self._alarm = Alarm(self._nodes, driver, self._news)
-        self._served: dict[int, Message] = {}
         self._failures = Failures(
             spec,
             self._nodes,
@@ -65,8 +66,14 @@ class Head:
         self._generations = self._failures.generations
         self._complete = False
         self._idle: set[int] = set()
-        self._worlds = Worlds(driver, self._alarm, self._failures, lambda: self._own_worlds)
-        self._progress = StartProgress(spec, self._nodes, self._bring_up, self._worlds, driver)
+        self._worlds = Worlds(
+            driver,
+            self._alarm,
+            self._failures,
+            own=lambda: self._own_worlds,
+            runs=lambda: self._spawn(self._view.look()),
+        )
+        self._progress = StartProgress(spec, self._worlds, *told)
         self._tasks: set[asyncio.Task[None]] = set()
         supervisor.emit = lambda message: self.handle(0, message)
 
@@ -87,7 +94,7 @@ class Head:
             log_change(logger, "cluster-ended", node=self._spec.node, code=code, cause=self._failures.outcome.cause)
             if server is not None:
                 server.refuse()
-            await self._view.close(code, self._failures.outcome.cause)
+            await self._view.close(code, self._failures.outcome.cause, self._news)
             await self._take_down()
             await self._view.kept()
         finally:

@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from eray._core import naming
+from eray._core.access import START
 from eray._core.nodespec import NodeSpec
-from eray._io import files, logs
+from eray._io import clock, files, logs
+from eray._io.uptime import own_age_s
 from eray._ray.notices import say
 from eray.errors import DirectoryError
 
@@ -31,8 +33,11 @@ def begin(spec: NodeSpec) -> None:
     A cluster of this machine alone is found without it. The end leaves a picture there.
     """
     if spec.job is not None:
+        about = {"hosts": spec.head_hosts, "ports": spec.ports, "began_at": clock.unix() - own_age_s()}
         with suppress(DirectoryError):  # `publish` says it, once
-            _write(spec, "beacon", spec.identity | {"hosts": spec.head_hosts, "ports": spec.ports})
+            _write(spec, "beacon", spec.identity | about)
+        with suppress(OSError):
+            os.unlink(_path(spec, START))
     with suppress(OSError):
         prune(os.path.dirname(_job_directory(spec)))
 

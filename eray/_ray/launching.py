@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from eray._core.gang_layout import NAMED_NODES, Ask, Room, Seat, ask_again, eligible, seats
 from eray._core.lives import Await, GiveUp, Instruction, Lives, Rule, Start
-from eray._core.timing import Backoff, Deadline
+from eray._core.timing import Backoff, Deadline, Reminder
 from eray._io import clock
 from eray._io.log_lines import log_change
 from eray._ray.gang import Gang
 from eray._ray.gang_failure import GangFailure
-from eray._ray.placing import SAY_S, place
+from eray._ray.placing import place
 from eray._ray.program import Program
 from eray._ray.rooms import read_rooms
 from eray.errors import PlacementError
@@ -121,7 +121,7 @@ class Launching:
 
     def _started(self, told: tuple[Instruction, ...], failure: GangFailure) -> Start:
         deadline = Deadline.after(self._timeout_s, now=clock.monotonic())
-        backoff, attempt, said_at = Backoff(first_s=0.2, limit_s=1.0), 0, -SAY_S
+        backoff, attempt, reminder = Backoff(first_s=0.2, limit_s=1.0), 0, Reminder(now=clock.monotonic())
         while True:
             for one in told:
                 if isinstance(one, Start):
@@ -129,9 +129,10 @@ class Launching:
             self._end_where_over(told, failure)
             now = clock.monotonic()
             waiting = [one for one in told if isinstance(one, Await)]
-            if waiting and now - said_at >= SAY_S:
-                said_at = now
-                self._say(f"world {self._world!r}: waiting for {waiting[0].needed} nodes, {waiting[0].there} are there")
+            if waiting:
+                words = f"world {self._world!r}: waiting for {waiting[0].needed} nodes, {waiting[0].there} are there"
+                if (line := reminder.line(words, now)) is not None:
+                    self._say(line)
             if deadline.is_over(now):
                 self._lives, told = self._lives.overdue()
                 continue

@@ -25,5 +25,13 @@ class News:
         await self._has_coordinator.wait()
         while True:
             call, args = await self._queue.get()
-            with suppress(ErayError):
-                await in_daemon_thread(call, *args)
+            try:
+                with suppress(ErayError):
+                    await in_daemon_thread(call, *args)
+            finally:
+                self._queue.task_done()
+
+    async def posted(self) -> None:
+        """Return when the coordinator has heard all so far; at once where there is none yet."""
+        if self._has_coordinator.is_set():
+            await self._queue.join()

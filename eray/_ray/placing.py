@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from eray._core.gang_layout import Ask, Room, Seat, found
-from eray._core.timing import Backoff, Deadline
+from eray._core.timing import Backoff, Deadline, Reminder
 from eray._io import clock
 from eray._ray.rooms import read_rooms
 from eray.errors import PlacementError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient
 
 SAY_S = 10.0
-"""How often a driver is told what it waits for."""
+"""How soon a driver is told what it waits for, and again where that changed."""
 TRY_S = 5.0
 """How long a group may wait although its resources were free: another world was faster, or the view is old."""
 LITTLE = 0.001
@@ -34,7 +34,8 @@ def place(
     Raises:
         PlacementError: the cluster has not so much, or the others held it until the deadline.
     """
-    backoff, attempt, said_at = Backoff(first_s=0.1, limit_s=1.0), 0, clock.monotonic()
+    backoff, attempt = Backoff(first_s=0.1, limit_s=1.0), 0
+    reminder = Reminder(now=clock.monotonic(), soonest_s=SAY_S)
     while True:
         rooms = read_rooms(client)
         if choose([room.whole() for room in rooms]) is None:
@@ -50,9 +51,8 @@ def place(
         now = clock.monotonic()
         if deadline.is_over(now):
             raise PlacementError(str(ask), found(rooms), deadline.timeout_s)
-        if now - said_at >= SAY_S:
-            said_at = now
-            say(f"waiting for room for {ask}: {found(rooms)}")
+        if (line := reminder.line(f"waiting for room for {ask}", now, f": {found(rooms)}")) is not None:
+            say(line)
 
 
 def _reserve(chosen: Sequence[Seat], timeout_s: float) -> PlacementGroup | None:

@@ -1,8 +1,10 @@
 """The head tells people how the start of its cluster and its world goes on."""
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 
+from eray._core.missing import name_missing
 from eray._core.nodespec import NodeSpec
 from eray._core.phase import Phase
 from eray._ray.bring_up import BringUp
@@ -20,8 +22,18 @@ STARTED = frozenset({Phase.RUNNING, Phase.DRAINING, Phase.CLOSED, Phase.FAILED})
 class StartProgress:
     """Looks twice a second while something is awaited; who reads decides what is worth a line."""
 
-    def __init__(self, spec: NodeSpec, nodes: Nodes, bring_up: BringUp, worlds: Worlds, driver: HeadDriver) -> None:
+    def __init__(
+        self,
+        spec: NodeSpec,
+        worlds: Worlds,
+        nodes: Nodes,
+        bring_up: BringUp,
+        driver: HeadDriver,
+        connecting: Collection[int],
+    ) -> None:
+        """``connecting`` are the ranks of the nodes on which a process has called ``eray.connect()``, as they come."""
         self._spec, self._nodes, self._bring_up, self._worlds, self._driver = spec, nodes, bring_up, worlds, driver
+        self._connecting = connecting
 
     async def follow(self) -> None:
         """Tell it, until cancelled."""
@@ -43,13 +55,13 @@ class StartProgress:
     async def _world(self) -> Told | None:
         """Return how far the world is that the supervisors start; processes that come by themselves tell it."""
         own = self._spec.world
-        if own is None or self._worlds.phase_of(own.name) in STARTED:
-            return None
+        if own is None or not self._connecting or self._worlds.phase_of(own.name) in STARTED:
+            return None  # a plain program never calls eray.connect()
         with suppress(ErayError):
             answer = await self._driver.watch(0)  # another version than any: it answers at once
             for world in answer["worlds"]:
                 if world["name"] == own.name and world["phase"] not in STARTED:
                     count, missing = world["process_count"], world["missing_count"]
-                    where = dict.fromkeys(each["node"] or str(each["process_index"]) for each in world["missing"])
-                    return DOING.get(world["awaited"], "processes start"), count - missing, count, tuple(where)
+                    who = (name_missing(world["missing"], missing),) if missing else ()
+                    return DOING.get(world["awaited"], "processes start"), count - missing, count, who
         return None

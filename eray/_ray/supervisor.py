@@ -61,8 +61,7 @@ class Supervisor:
         self._processes = WorldProcesses(spec, environ, lambda message: self.emit(message), ward.watch)
         self._ready: Message | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stopping = False
-        self.has_caller = False  # who started us on this node was told that we listen, and comes
+        self._stopping = self.has_caller = False  # caller: who started us here was told that we listen, and comes
         self._failure: Message | None = None
         self._preemption: Message | None = None
         self.idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -160,6 +159,7 @@ class Supervisor:
             log_change(logger, "gcs-up", node=self.spec.node, node_rank=self.spec.node_rank, gcs_address=gcs_address)
             self.emit({"type": "gcs", "gcs_address": gcs_address})
         with self.spans.during("raylet"):
+            self._tell_spans()
             ray_node_id = await self._ray.ready(self.spec.cluster_timeout_s)
         self.spans.begin("ready")
         log_change(logger, "raylet-ready", node=self.spec.node, node_rank=self.spec.node_rank, ray_node_id=ray_node_id)

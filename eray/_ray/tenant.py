@@ -4,7 +4,7 @@ import os
 
 from eray._core.access import Life
 from eray._core.nodespec import BEACON_FILE, NodeSpec
-from eray._core.timing import elapsed
+from eray._core.timing import lasted
 from eray._io import clock, files
 from eray.errors import NodeLockedError
 
@@ -26,6 +26,6 @@ def refused(spec: NodeSpec, error: NodeLockedError) -> int:
         raise error
     if spec.node_rank and tenant.node == spec.nodes[0]:
         return error.exit_code
-    age = "" if tenant.began_at is None else f" for {elapsed(clock.unix() - tenant.began_at)}"
+    age = "" if tenant.began_at is None else lasted(" for ", clock.unix() - tenant.began_at)
     found = f"job {spec.job} has a cluster already: `{tenant.command}` runs{age}, from {tenant.node} ({error.holder})"
     raise NodeLockedError(error.path, error.holder, f"{found}; {REMEDIES[tenant.purpose]}") from error

@@ -16,10 +16,21 @@ logger = logging.getLogger(__name__)
 
 
 class Worlds:
-    """What the coordinator last said of each world. ``own`` are those whose failure ends the cluster."""
+    """What the coordinator last said of each world.
 
-    def __init__(self, driver: HeadDriver, alarm: Alarm, failures: Failures, own: Callable[[], set[str]]) -> None:
-        self._driver, self._alarm, self._failures, self._own = driver, alarm, failures, own
+    ``own`` are those whose failure ends the cluster; ``runs`` is called when any has come to run.
+    """
+
+    def __init__(
+        self,
+        driver: HeadDriver,
+        alarm: Alarm,
+        failures: Failures,
+        *,
+        own: Callable[[], set[str]],
+        runs: Callable[[], None],
+    ) -> None:
+        self._driver, self._alarm, self._failures, self._own, self._runs = driver, alarm, failures, own, runs
         self._phases: dict[str, str] = {}
 
     @property
@@ -48,6 +59,8 @@ class Worlds:
             self._phases[name] = phase
             cause = world["failure"]
             log_change(logger, "world-phase", world=name, generation=generation, phase=phase, cause=cause)
+            if phase == Phase.RUNNING:
+                self._runs()
         if name not in self._own():
             return
         if self._failures.generations is not None and phase == Phase.RUNNING:

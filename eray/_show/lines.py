@@ -12,12 +12,23 @@ NAMES = 44
 LEAST = 20
 LABEL = 12
 NARROW = 60
+JOINTS = "/,-_.:="
+"""After these a word may be broken that is longer than a line."""
 
 
 class _Wrapper(textwrap.TextWrapper):
     """Breaks at spaces, but none before a unit (``54 s``), and after the commas of a host list."""
 
     wordsep_simple_re = re.compile(r"((?<![0-9])\s+|\s+(?!(?:s|min|h|d)\b)|(?<=,)(?=\S))")
+
+    def _handle_long_word(self, reversed_chunks: list[str], cur_line: list[str], cur_len: int, width: int) -> None:
+        """Break a word that no line has room for, such as a path, where it has a joint."""
+        word, room = reversed_chunks[-1], max(width - cur_len, 1)
+        joint = max(word.rfind(mark, 0, room) for mark in JOINTS) + 1
+        if not joint and any(part.strip() for part in cur_line):
+            return  # it begins in a line of its own
+        cur_line.append(word[: joint or room])
+        reversed_chunks[-1] = word[joint or room :]
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ def _row(cells: Sequence[str], widths: dict[int, int]) -> str:
 
 
 def _cell(name: str, value: str) -> str:
-    return value if name in ("state", "devices", "memory") else f"{name} {value}"
+    return value if name in ("state", "at the end", "devices", "memory") else f"{name} {value}"
 
 
 def plain(lines: Iterable[Line], width: int | None) -> str:

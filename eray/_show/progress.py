@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from eray._show.wording import elapsed
+from eray._core.timing import REPEAT_S
+from eray._show.wording import lasted
 from eray._show.words import hosts, one_line
 
-CHANGE_S, REPEAT_S = 2.0, 30.0
-"""How soon after a line a log gets the next one where something changed, and where nothing did."""
+CHANGE_S = 2.0
+"""How soon after a line a log gets the next one where something changed; where nothing did, after ``REPEAT_S``."""
 QUIET_S = 10.0
 """A log says nothing of a start that is over sooner."""
 CLEAR = "\r\x1b[K"
@@ -31,7 +32,7 @@ class Progress:
 
     >>> progress = Progress(terminal=False)
     >>> progress.tell("nodes report", 1, 3, ["node02", "node03"], now=5.0)
-    'eray: nodes report: 1 of 3, missing node[02-03], 0 s\\n'
+    'eray: nodes report: 1 of 3, missing node[02-03]\\n'
     >>> progress.tell("nodes report", 1, 3, ["node02", "node03"], now=6.0)
     ''
     """
@@ -49,7 +50,7 @@ class Progress:
         phase: str,
         ready: int,
         expected: int,
-        missing: Sequence[str | int] = (),
+        missing: Sequence[str] = (),
         *,
         now: float,
         width: int = 80,
@@ -59,11 +60,11 @@ class Progress:
         Args:
             phase: what is done, such as ``nodes report`` or ``processes join``.
             ready: how many are there, of the ``expected``.
-            missing: names of nodes, or process indexes, that are awaited; any part of them.
+            missing: names of nodes that are awaited, or words for the processes that are; any part of them.
             now: seconds on a clock that only goes forward.
             width: columns of the terminal; a log has no end of line.
         """
-        told = _Told(one_line(phase), ready, expected, tuple(map(str, missing)))
+        told = _Told(one_line(phase), ready, expected, tuple(missing))
         if told.phase != self._phase:
             self._phase, self._began = told.phase, now
         for_s = now - self._began
@@ -98,7 +99,7 @@ class Progress:
 
 def _text(told: _Told, for_s: float, missing: str) -> str:
     named = f", missing {missing}" if missing else ""
-    return f"eray: {told.phase}: {told.ready:,} of {told.expected:,}{named}, {elapsed(for_s)}"
+    return f"eray: {told.phase}: {told.ready:,} of {told.expected:,}{named}{lasted(', ', for_s)}"
 
 
 def _fitting(told: _Told, for_s: float, width: int) -> str:
@@ -108,6 +109,6 @@ def _fitting(told: _Told, for_s: float, width: int) -> str:
     if len(text) > width and missing:
         room = len(missing) - (len(text) - width) - len(f" and {len(told.missing):,} more")
         text = _text(told, for_s, hosts(told.missing, room) if room >= LEAST else "")
-        if len(text) > width:
-            text = _text(told, for_s, "")
-    return text[:width]
+    count = f"{told.ready:,} of {told.expected:,}"
+    shorter = (text, _text(told, for_s, ""), _text(told, 0.0, ""), f"{told.phase}: {count}", count)
+    return next((each for each in shorter if len(each) <= width), count[:width])

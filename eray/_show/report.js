@@ -130,11 +130,11 @@
 
   /* The start as a chart */
   const KINDS = {
-    ray: ["Ray", ["gcs", "raylet", "coordinator"]],
+    ray: ["Ray", ["gcs", "raylet", "import ray", "coordinator"]],
     jax: ["JAX", ["import jax", "initialise", "check"]],
     net: ["find one another", ["port", "publish", "dial"]],
-    prep: ["prepare", ["environment", "supervisor"]],
-    wait: ["wait for others", ["lock", "roll-call", "attach", "join", "address", "all running"]],
+    prep: ["prepare", ["program", "environment", "supervisor"]],
+    wait: ["wait for others", ["lock", "roll-call", "ready", "attach", "join", "address", "all running"]],
     stop: ["stop", ["stop"]],
   };
   const kindOf = {};
@@ -162,6 +162,17 @@
     }
     return found;
   };
+  /* What overlaps gets lanes of its own, below each other. */
+  function laid(row) {
+    const ends = [];
+    for (const span of row.spans.slice().sort((one, other) => one.begin - other.begin)) {
+      const end = span.length < 0 ? Infinity : span.begin + span.length;
+      const free = ends.findIndex((until) => until <= span.begin);
+      span.lane = free < 0 ? ends.length : free;
+      ends[span.lane] = end;
+    }
+    return { ...row, lanes: Math.max(ends.length, 1) };
+  }
   const shownRows = (start) => {
     const wanted = find("chart-search").value.trim().toLowerCase();
     const rows = find("rows").value === "all" || wanted ? start[4] : start[5];
@@ -189,7 +200,12 @@
     const begin = Math.min(start[1], ...rows.flatMap((row) => row.spans.map((span) => span.begin)));
     const length = Math.max(start[2] - begin, 1);
     const x = (ms) => left + (ms - begin) / length * room;
-    const height = rows.length * HEIGHT + 26;
+    let lanes = 0;
+    for (const [at, row] of rows.entries()) {
+      rows[at] = { ...laid(row), top: lanes };
+      lanes += rows[at].lanes;
+    }
+    const height = lanes * HEIGHT + 26;
     const chart = svg("svg", { width, height, viewBox: "0 0 " + width + " " + height });
     const each = step(length, Math.max(2, Math.floor(room / 70)));
     for (let ms = Math.ceil(begin / each) * each; ms <= begin + length; ms += each) {
@@ -200,12 +216,13 @@
     }
     const size = width < 620 ? 12 : 24;
     rows.forEach((row, number) => {
-      const y = 24 + number * HEIGHT;
-      const label = svg("text", { x: row.node ? 0 : 12, y: y + 14 }, cut(row.label, size - (row.node ? 0 : 1)));
+      const top = 24 + row.top * HEIGHT;
+      const label = svg("text", { x: row.node ? 0 : 12, y: top + 14 }, cut(row.label, size - (row.node ? 0 : 1)));
       if (row.node) label.setAttribute("class", "node");
       label.append(svg("title", {}, row.label));
       chart.append(label);
       row.spans.forEach((span, place) => {
+        const y = top + span.lane * HEIGHT;
         const lasts = span.length < 0;
         const end = lasts ? Math.max(data.taken, span.begin) : span.begin + span.length;
         const from = x(span.begin), wide = Math.max(x(Math.min(end, begin + length)) - from, 1.5);

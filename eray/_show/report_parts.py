@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import tzinfo
 
+from eray._core.access import PURPOSES
 from eray._core.picture import Picture
 from eray._core.topology import World
 from eray._show.markup import Html, facts, join, table, tag, with_code
@@ -47,17 +48,22 @@ def summary(picture: Picture, rows: Sequence[NodeRow], zone: tzinfo) -> Html:
         if picture.ending.cause:
             told.append(("cause", picture.ending.cause))
     ready = sum(row.view.state == "ready" for row in rows)
-    told.append(("nodes ready", f"{ready:,} of {len(rows):,}"))
+    at_end = " at the end" if picture.phase == "ended" else ""
+    told.append((f"nodes ready{at_end}", f"{ready:,} of {len(rows):,}"))
     worlds = () if picture.topology is None else picture.topology.worlds
     running = sum(process.state == "running" for world in worlds for process in world.processes)
-    told.append(("processes running", f"{running:,} of {sum(world.process_count for world in worlds):,}"))
+    told.append((f"processes running{at_end}", f"{running:,} of {sum(world.process_count for world in worlds):,}"))
     cells = [cell for row in rows for cell in row.cells]
     if cells:
         kinds = sorted({cell.device.kind for cell in cells if cell.device and cell.device.kind})
         idle = sum(cell.holding == "idle" for cell in cells)
         of = f" {', '.join(kinds)}" if kinds else ""
-        told.append(("devices held", f"{len(cells) - idle:,} of {len(cells):,}{of}"))
-    told += [("head", picture.head), ("started by", f"eray {picture.purpose}"), ("key", picture.key)]
+        told.append((f"devices held{at_end}", f"{len(cells) - idle:,} of {len(cells):,}{of}"))
+    told += [
+        ("head", picture.head),
+        ("started by", PURPOSES.get(picture.purpose, picture.purpose)),
+        ("key", picture.key),
+    ]
     told += [("Slurm's restart", picture.restart)] if picture.restart else []
     return facts([*told, ("seen", _time(picture.taken_at, zone))])
 
@@ -91,12 +97,13 @@ def worlds(picture: Picture, zone: tzinfo) -> Html:
         return tag("p", f"No world: {PLAIN}.")
     if not found:
         return tag("p", f"No world{'' if picture.phase == 'ended' else ' yet'}: no process has joined.")
-    return join(_world(world, picture.began_at, zone) for world in found)
+    return join(_world(world, picture, zone) for world in found)
 
 
-def _world(world: World, began_at: float, zone: tzinfo) -> Html:
+def _world(world: World, picture: Picture, zone: tzinfo) -> Html:
+    began_at, last = picture.began_at, "until now" if picture.phase != "ended" else "until the end"
     told: list[tuple[str, object]] = [
-        ("phase", world.phase.value),
+        ("phase at the end" if picture.phase == "ended" else "phase", world.phase.value),
         ("generation", world.generation),
         ("processes", f"{len(world.processes):,} of {world.process_count:,} joined"),
         ("process 0 listens at", world.coordinator_address or "not published yet"),
@@ -110,7 +117,7 @@ def _world(world: World, began_at: float, zone: tzinfo) -> Html:
             (
                 phase.value,
                 offset(at, began_at),
-                duration(max(nexts[i] - at, 0)) if i < len(nexts) else "until now",
+                duration(max(nexts[i] - at, 0)) if i < len(nexts) else last,
                 _time(at, zone),
             )
             for i, (phase, at) in enumerate(world.timeline)

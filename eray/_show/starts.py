@@ -7,7 +7,7 @@ from math import isfinite
 from eray._core.picture import Picture, Span, Track
 
 STOP = "stop"
-WAITS = ("lock", "roll-call", "attach", "join", "address", "all running")
+WAITS = ("lock", "roll-call", "ready", "attach", "join", "address", "all running")
 """Spans in which one waits for others rather than works."""
 SLOWEST_NODES = 6
 SLOWEST_PROCESSES = 10

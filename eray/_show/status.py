@@ -13,8 +13,8 @@ from eray._show.log_hint import log_hint
 from eray._show.node_rows import node_rows
 from eray._show.status_nodes import node_lines
 from eray._show.status_worlds import world_lines
-from eray._show.waits import PUBLISH, Waits, is_long, waits_of
-from eray._show.wording import elapsed, moment
+from eray._show.waits import PUBLISH, Waits, WorldWait, is_late, is_long, is_silent, raising, waits_of
+from eray._show.wording import lasted, moment
 from eray._show.words import hosts, one_line, the_first
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PHASES = {"starting": "yellow", "up": "green"}
 SHORT = 40
 """Characters for the nodes in a hint; they stand above it too."""
+CLUSTER, JOIN = "ERAY_CLUSTER_TIMEOUT_S", "ERAY_JOIN_TIMEOUT_S"
 
 
 def status_text(picture: Picture, *, width: int | None = None, zone: tzinfo = UTC) -> str:
@@ -63,18 +64,18 @@ def _head(picture: Picture, zone: tzinfo) -> Iterator[Line]:
     text = f"{name}, {PURPOSES.get(picture.purpose, one_line(picture.purpose))}: "
     ending = picture.ending
     if ending is None:
-        lasts = elapsed(picture.taken_at - picture.began_at)
+        lasts = lasted(" for ", picture.taken_at - picture.began_at)
         style = f"bold {PHASES.get(picture.phase, '')}".strip()
-        yield Line(f"{text}{picture.phase} for {lasts}, head {picture.head}", style)
+        yield Line(f"{text}{picture.phase}{lasts}, head {picture.head}", style)
     else:
         style = "bold red" if ending.has_failed else "bold"
-        lasts = elapsed(ending.at - picture.began_at)
-        yield Line(f"{text}{ending.words} at {moment(ending.at, zone)} after {lasts}", style)
+        lasts = lasted(" after ", ending.at - picture.began_at)
+        yield Line(f"{text}{ending.words} at {moment(ending.at, zone)}{lasts}", style)
         if ending.cause is not None:
             yield labelled("cause", one_line(ending.cause), "red")
     notice = picture.topology.preemption if picture.topology is not None else None
     if notice is not None:
-        ago = "" if ending is not None else f", {elapsed(picture.taken_at - notice.at)} ago"
+        ago = lasted(", ", picture.seen_until - notice.at, " ago" if ending is None else " before the end")
         yield labelled("preemption", f"{one_line(notice.reason)}{ago}", "yellow")
 
 
@@ -84,24 +85,30 @@ def _hints(picture: Picture, waits: Waits) -> Iterator[str]:
         if picture.ending.has_failed:
             yield log_hint(picture)
         return
+    # Ray takes its time to start: that is worth a hint only where time gets short.
     late = [wait for wait in waits.nodes if is_long(wait)]
+    late = [wait for wait in late if wait.state != "reported" or is_late(picture, CLUSTER, wait.for_s)]
     for state in ("awaited", "reported", "lost"):
-        if names := [wait.node for wait in late if wait.state == state]:
-            yield f"look at the log of eray on {hosts(names, SHORT)}, or raise ERAY_CLUSTER_TIMEOUT_S"
+        if found := [wait for wait in late if wait.state == state]:
+            more = raising(picture, CLUSTER, max(wait.for_s for wait in found))
+            yield f"look at the log of eray on {hosts([wait.node for wait in found], SHORT)}{more}"
     worlds = picture.topology.worlds if picture.topology is not None else ()
     if any(world.phase is Phase.FAILED for world in worlds):
         yield log_hint(picture)
+    silent = {(world.name, world.generation) for world in worlds if is_silent(picture, world)}
     for wait in waits.worlds:
-        if is_long(wait):
-            yield _world_hint(wait.stage, the_first(wait.missing))
+        if is_long(wait) and (wait.world, wait.generation) not in silent:
+            yield _world_hint(picture, wait)
     if picture.topology is not None and picture.topology.preemption is not None:
         yield "save before the job ends: `conn.should_save(step)` is true at one step in all processes"
 
 
-def _world_hint(stage: str, missing: str) -> str:
-    if stage == "join":
-        return f"see whether {missing} started and called eray.connect(), or raise ERAY_JOIN_TIMEOUT_S"
-    if stage == "leave":
-        return f"look at the output of {missing}: the others wait on the way out; or raise ERAY_DRAIN_TIMEOUT_S"
-    subject = "its coordinator's address" if stage == PUBLISH else "JAX's start"
-    return f"look at the output of {missing}: {subject} is awaited; or raise ERAY_JOIN_TIMEOUT_S"
+def _world_hint(picture: Picture, wait: WorldWait) -> str:
+    missing = the_first(wait.missing)
+    if wait.stage == "join":
+        return f"see whether {missing} started and called eray.connect(){raising(picture, JOIN, wait.for_s)}"
+    if wait.stage == "leave":
+        more = raising(picture, "ERAY_DRAIN_TIMEOUT_S", wait.for_s, "; ")
+        return f"look at the output of {missing}: the others wait on the way out{more}"
+    subject = "its coordinator's address" if wait.stage == PUBLISH else "JAX's start"
+    return f"look at the output of {missing}: {subject} is awaited{raising(picture, JOIN, wait.for_s, '; ')}"

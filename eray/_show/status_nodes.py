@@ -11,7 +11,7 @@ from eray._show.lines import Line, labelled, table
 from eray._show.node_rows import NodeRow
 from eray._show.ownership import Cell
 from eray._show.waits import Waits
-from eray._show.wording import counted, elapsed
+from eray._show.wording import counted, lasted
 from eray._show.words import hosts, one_line
 
 FOLDED = 9
@@ -19,9 +19,10 @@ FOLDED = 9
 ROWS, GROUPS = 12, 3
 ID = 8
 HEAD = ("node", "state", "address", "CPUs", "memory", "devices", "Ray node")
+LAST = ("node", "at the end", *HEAD[2:])
 STYLES = {"ready": "green", "reported": "yellow", "awaited": "yellow", "lost": "red"}
 ORDER = ("lost", "awaited", "reported", "ready")
-ENDED = {"awaited": "never reported", "reported": "whose Ray was not up yet"}
+ENDED = {"awaited": "never reported", "reported": "whose Ray was not up yet", "ready": "had been ready"}
 """What is said of nodes at the end: nothing more is to come."""
 
 
@@ -30,14 +31,16 @@ def node_lines(picture: Picture, rows: Sequence[NodeRow], waits: Waits, width: i
     states: Counter[str] = Counter(row.view.state for row in rows)
     words = ENDED if picture.phase == "ended" else {}
     said = ", ".join(f"{states[state]:,} {words.get(state, state)}" for state in ORDER if states[state])
-    yield Line(f"{counted(len(rows), 'node')}: {said}" if rows else "no node is known", "bold")
+    unknown = f"the head, {picture.head}, does not answer yet" if picture.phase == "starting" else "no node is known"
+    yield Line(f"{counted(len(rows), 'node')}: {said}" if rows else unknown, "bold")
     if rows:
-        yield from table(HEAD, [(_cells(group), STYLES[group[0].view.state]) for group in _groups(rows)], width)
+        head = HEAD if picture.phase != "ended" else LAST
+        yield from table(head, [(_cells(group), STYLES[group[0].view.state]) for group in _groups(rows)], width)
     for state, aim in (("awaited", "to report to the head"), ("reported", "to have its Ray ready")):
         if waiting := [wait for wait in waits.nodes if wait.state == state]:
             longest = max(wait.for_s for wait in waiting)
             yield labelled(
-                "awaited", f"{hosts([wait.node for wait in waiting])} {aim}, for {elapsed(longest)}", "yellow"
+                "awaited", f"{hosts([wait.node for wait in waiting])} {aim}{lasted(', for ', longest)}", "yellow"
             )
     yield from _lost(picture, rows)
     if picture.phase != "ended":
@@ -87,7 +90,8 @@ def _lost(picture: Picture, rows: Sequence[NodeRow]) -> Iterator[Line]:
             lost.setdefault(one_line(row.view.reason) or "no reason is known", []).append(row)
     for reason, group in list(lost.items())[:ROWS]:
         times = [row.view.since for row in group if row.view.since is not None]
-        ago = f", {elapsed(picture.taken_at - max(times))} ago" if times else ""
+        then = " ago" if picture.ending is None else " before the end"
+        ago = lasted(", ", picture.seen_until - max(times), then) if times else ""
         yield labelled("lost", f"{hosts([row.view.name for row in group])}{ago}: {reason}", "red")
     if len(lost) > ROWS:
         yield labelled("lost", f"others for {len(lost) - ROWS} more reasons", "red")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from eray._core.phase import COMPLETE
@@ -10,7 +11,7 @@ from eray._core.topology import World
 from eray._show.log_hint import log_hint
 from eray._show.node_rows import NodeRow
 from eray._show.ownership import Cell, Claim
-from eray._show.waits import Waits, is_long, waits_of
+from eray._show.waits import Waits, is_long, is_silent, raising, waits_of
 from eray._show.wording import counted, folded, folded_names
 
 BIND = "give each process its own by `srun --gpus-per-task=N` or `eray run --processes-per-node K`, or set ERAY_DEVICES"
@@ -57,10 +58,17 @@ def _nodes(picture: Picture, rows: Sequence[NodeRow], waits: Waits) -> Iterator[
     awaited = [row.view for row in rows if row.view.state == "awaited" and not picture.is_plain]
     if names := [view.name for view in awaited if over or view.node_rank in late]:
         found = f"{counted(len(names), 'node')}{of} {did}: {folded_names(names)}"
-        yield Trouble("warning", found, f"{LOOK}; or raise ERAY_CLUSTER_TIMEOUT_S")
+        yield Trouble("warning", found, f"{LOOK}{_raising(picture, waits)}")
     if names := [row.view.name for row in rows if row.view.state == "reported" and row.view.node_rank in late]:
-        found = f"{counted(len(names), 'node')}{of} still bring Ray up: {folded_names(names)}"
-        yield Trouble("note", found, f"{LOOK}; or raise ERAY_CLUSTER_TIMEOUT_S")
+        verb = "brings" if len(names) == 1 else "bring"
+        found = f"{counted(len(names), 'node')}{of} still {verb} Ray up: {folded_names(names)}"
+        yield Trouble("note", found, f"{LOOK}{_raising(picture, waits)}")
+
+
+def _raising(picture: Picture, waits: Waits) -> str:
+    """Return the advice to raise the timeout where nodes are near it, and where the cluster ended without them."""
+    longest = inf if picture.phase == "ended" else max((wait.for_s for wait in waits.nodes), default=0.0)
+    return raising(picture, "ERAY_CLUSTER_TIMEOUT_S", longest, "; ")
 
 
 def _worlds(picture: Picture, waits: Waits) -> Iterator[Trouble]:
@@ -88,13 +96,17 @@ def _absent(picture: Picture, world: World, name: str, waits: Waits) -> Iterator
     if picture.phase == "ended" or world.phase == "failed":
         if not world.processes:  # a plain program, or one whose cause is told
             return
-        found = f"{name}: {of} never joined: {_by_index(absent)}"
-    elif any(wait.world == world.name and is_long(wait) for wait in waits.worlds):
-        found = f"{name} waits for {of}: {_by_index(absent)}"
+        found, longest = f"{name}: {of} never joined: {_by_index(absent)}", inf
+    elif long := [wait.for_s for wait in waits.worlds if wait.world == world.name and is_long(wait)]:
+        if is_silent(picture, world):
+            found = f"{name}: no process has called eray.connect() yet"
+            yield Trouble("note", found, "a plain program need not; else see what each does before that")
+            return
+        found, longest = f"{name} waits for {of}: {_by_index(absent)}", max(long)
     else:
         return
-    remedy = "see whether each started and called eray.connect(); or raise ERAY_JOIN_TIMEOUT_S"
-    yield Trouble("warning", found, remedy)
+    more = raising(picture, "ERAY_JOIN_TIMEOUT_S", longest, "; ")
+    yield Trouble("warning", found, f"see whether each started and called eray.connect(){more}")
 
 
 def _by_index(indexes: Collection[int]) -> str:

@@ -7,8 +7,10 @@ from typing import Any
 from eray._core.answers import AWAITED
 from eray._core.phase import Phase
 from eray._core.picture import Picture, Track
+from eray._core.sights import timeouts_of
 from eray._core.topology import World
 from eray._core.world import Stage
+from eray._settings import Settings
 
 TO_DO = {
     Stage.JOINED: "join",
@@ -19,10 +21,13 @@ TO_DO = {
 }
 PUBLISH = "publish"
 """What process 0 does before the others can dial: it says where JAX's coordination service listens."""
+DEFAULTS = timeouts_of(Settings())
 STAGES = {str(stage.name).lower(): stage for stage in Stage}
 OVER = frozenset({"left", "failed", "dead"})
 PATIENCE_S = 10.0
 """How long something is awaited before that is worth a hint."""
+LATE = 2 / 3
+"""The share of a timeout after which a wait may well end by it, so that people are told how it is raised."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,23 @@ class Waits:
 def is_long(wait: NodeWait | WorldWait) -> bool:
     """Tell whether a wait lasts so long that people are told what to do about it."""
     return wait.for_s >= PATIENCE_S
+
+
+def is_late(picture: Picture, variable: str, for_s: float) -> bool:
+    """Tell whether a wait may well end by the timeout that a variable sets."""
+    return for_s >= LATE * picture.timeouts.get(variable, DEFAULTS[variable])
+
+
+def raising(picture: Picture, variable: str, for_s: float, between: str = ", ") -> str:
+    """Return the advice to raise a timeout where a wait may well end by it, and nothing before."""
+    return f"{between}or raise {variable}" if is_late(picture, variable, for_s) else ""
+
+
+def is_silent(picture: Picture, world: World) -> bool:
+    """Tell whether no process of the world of ``eray run`` has called ``eray.connect()``: a plain program need not."""
+    known = bool(world.processes or world.restarts or picture.connecting)
+    told = any(track.process_index is not None for track in picture.tracks)
+    return picture.purpose == "run" and world.phase is Phase.FORMING and not known and not told
 
 
 def waits_of(picture: Picture) -> Waits:

@@ -7,6 +7,7 @@ from math import isfinite
 
 from eray._core.counted import counted as counted
 from eray._core.timing import elapsed as elapsed
+from eray._core.timing import lasted as lasted
 from eray._slurm.hostlist import fold_hostlist
 from eray.errors import SlurmFormatError
 

@@ -86,7 +86,7 @@ def test_coordinator_killed_all_along_the_way_loses_nothing(laptop: Laptop, tmp_
     first = laptop.pid_of("ray::Coordinator")
     os.kill(first, signal.SIGKILL)  # before anyone has joined
     (tmp_path / "start-0").touch()
-    await_text(run, "waiting for process 1")
+    await_text(run, "missing process 1")
     second = laptop.pid_of("ray::Coordinator")
     assert second != first
     os.kill(second, signal.SIGKILL)  # between two joins

@@ -23,7 +23,7 @@ def test_world_starts_again_in_new_processes_with_a_new_port(laptop: Laptop) -> 
     assert re.search(r"^\[0\] restart 1 1 137 process 1 on \S+ \(pid \d+\) was killed", result.stdout, re.M)
     assert re.search(r"^eray: process 1 on \S+ \(pid \d+\) was killed \(SIGKILL, 137\)", result.stderr, re.M)
     assert re.search(
-        r"^eray: the world starts again as generation 2: 2 processes; restart 1 of 2, [0-9.]+ s after",
+        r"^eray: the world starts again as generation 2: 2 processes; restart 1 of 2(, [0-9]+ s after the failure)?$",
         result.stderr,
         re.M,
     )
@@ -43,7 +43,7 @@ def test_healthy_generation_gives_the_budget_back(laptop: Laptop) -> None:
     words = ("run", "-n", "2", "--max-restarts", "1", "--", "python", AGAIN, "2", "late")
     result = laptop.eray(*words, ERAY_HEALTHY_S="1").wait(90)
     assert result.returncode == 0, result.output
-    assert result.stderr.count("restart 1 of 1, ") == 2
+    assert result.stderr.count("restart 1 of 1") == 2
 
 
 @pytest.mark.full

@@ -36,7 +36,7 @@ def await_joined(rig: Rig, job: Job, count: int) -> None:
 def causes(output: str) -> list[str]:
     """Return what eray said, in order, without progress."""
     said = re.findall(r"^(?:\[\d+\] )?eray: (.*)$", output, re.M)
-    progress = re.compile(r"waiting for|the logs of node|: [0-9,]+ of [0-9,]+, ")
+    progress = re.compile(r"waiting for|the logs of node|: [0-9,]+ of [0-9,]+(, |$)")
     return [line for line in said if not progress.search(line)]
 
 

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.ray, pytest.mark.jax]
 
 def test_srun_task_that_never_connects_is_named_by_all_others(rig: Rig) -> None:
     started = rig.start(["srun", "-N2", "-n3", "python", FAIL, "2", "absent"], env={"ERAY_JOIN_TIMEOUT_S": "12"})
-    awaited = r"^eray: world 'step-0': waiting for process 2 \(node02\) to join$"
+    awaited = r"^eray: world 'step-0': waiting for process 2 \(node02\) to join, \d+ s$"
     rig.wait_until(lambda: re.search(awaited, started.output, re.M), 40, "a line that says who is awaited")
     # Who hears of it first raises the error; the other one is told by the cluster.
     timed_out = (

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from test_nodespec import SPEC
 
+from eray._core import naming
+from eray._core.access import START
 from eray._core.nodespec import NodeSpec
 from eray._ray import job_home
 
@@ -61,6 +63,10 @@ def test_start_of_a_job_writes_its_beacon_and_makes_room(spec, tmp_path):
         (jobs / f"rig-9{number}").mkdir(parents=True, mode=0o700)
     for directory in (jobs, jobs.parent):
         directory.chmod(0o700)
+    mark = Path(naming.job_directory(spec.state_dir, spec.cluster, spec.job), naming.job_file(START, spec.key))
+    mark.parent.mkdir(mode=0o700)
+    mark.touch()
     job_home.begin(spec)
     living = [name for name in os.listdir(jobs) if "beacon.json" in os.listdir(jobs / name)]
     assert (len(living), len(os.listdir(jobs))) == (1, job_home.KEPT_JOBS + 1)
+    assert not mark.exists(), "whoever looks asks the head from now on"

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -16,11 +17,11 @@ from test_clusters import JOB, Place
 from test_nodes import free_port
 
 from eray._core import naming
-from eray._core.access import Door
+from eray._core.access import START, Door
 from eray._core.handshake import Credentials
 from eray._core.nodespec import LOOK
 from eray._core.picture import Ending, Picture
-from eray._io import beacon, process
+from eray._io import beacon, clock, process
 from eray._io.channel import Channel
 from eray._look import DIAL_S, Window
 from eray._starting import find_started
@@ -148,6 +149,54 @@ def test_ended_job_is_shown_as_it_was_and_a_dead_head_is_named(place: Place) -> 
     keeps(place, "picture", ended.to_json())
     (place.state / "jobs/rig-42/beacon.json").unlink()
     assert look(place, "42") == look(place, **JOB) == ended
+
+
+MARK = {"key": "42", "job": "42", "cluster": "rig", "restart": 0, "purpose": "run", "timeout_s": 120.0}
+GONE_PID = 2**22 + 1  # no kernel gives it
+
+
+@pytest.mark.parametrize(
+    ("ago_s", "mark", "shown"),
+    [
+        (1.0, {}, "starting"),
+        (1.0, {"node": "another"}, "starting"),
+        (1.0, {"pid": GONE_PID}, "ended"),
+        (121.0, {}, "ended"),
+        (20.0, {}, "ended"),
+        (1.0, None, "ended"),
+    ],
+    ids=["called", "called elsewhere", "killed", "hangs", "ended since", "of another version"],
+)
+def test_a_new_start_in_a_job_hides_how_the_one_before_ended(place: Place, ago_s, mark, shown) -> None:
+    now = clock.unix()
+    ended = picture(key="42", phase="ended", taken_at=now - 10, ending=Ending(at=now - 10, code=0))
+    keeps(place, "picture", ended.to_json())
+    about = {"began_at": now - ago_s, "node": socket.gethostname(), "pid": os.getpid()}
+    about |= {"started": process.start_time(os.getpid())}
+    keeps(place, START, {"key": "42"} if mark is None else MARK | about | mark)
+    found = look(place, "42")
+    assert (found.phase, found.key) == (shown, "42")
+    if shown == "starting":
+        assert (found.began_at, found.purpose, found.head) == (now - ago_s, "run", (about | mark)["node"])
+
+
+@pytest.mark.parametrize(("ago_s", "starts"), [(1.0, True), (1000.0, False)], ids=["starts", "hangs"])
+def test_head_of_this_machine_that_does_not_answer_yet_is_starting(place: Place, ago_s, starts) -> None:
+    runs(place, replace(LOCAL, ports=(free_port(),), began_at=clock.unix() - ago_s))
+    if starts:
+        found = look(place, dial_s=0.1)
+        assert (found.phase, found.key) == ("starting", "local-1a")
+    else:
+        with pytest.raises(ClusterLostError, match="does not answer"):
+            look(place, dial_s=0.1)
+
+
+def test_dead_head_is_not_shown_as_the_one_before_it(place: Place) -> None:
+    ended = picture(key="42", phase="ended", taken_at=100.0, ending=Ending(at=100.0, code=0))
+    keeps(place, "picture", ended.to_json())
+    keeps(place, "beacon", replace(STEP, key="42", auth="disabled", ports=(free_port(),), began_at=200.0))
+    with pytest.raises(ClusterLostError, match="left no last picture"):
+        look(place, "42", dial_s=0.1)
 
 
 def test_nothing_to_look_at_says_where_was_looked(place: Place) -> None:

@@ -29,6 +29,7 @@ WIRING = {
     "_own_cluster",
     "_auto_ray",
     "_look",
+    "_begun",
     "_starting",
     "_distributed",
     "_asking",

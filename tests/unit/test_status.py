@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import signal
 import time
 from contextlib import redirect_stdout
 from datetime import UTC
@@ -13,7 +14,7 @@ import pytest
 from pictures import BEGAN, picture
 
 from eray._cli.main import main
-from eray._cli.status import is_rich, screen, watch
+from eray._cli.status import is_rich, screen, unwound, watch
 from eray._core.phase import Phase
 from eray._core.picture import Ending, NodeView, Picture, Span, Track
 from eray._core.topology import PreemptionNotice, Restart
@@ -112,14 +113,53 @@ SAMPLES = {
             "  awaited     node0003 to report to the head, for 1 min",
             "  processes   4 of 6 joined, 0 of 6 running",
             "  awaited     processes 4 and 5 (node0003) to join, for 54 s",
-            "to do: look at the log of eray on node0003, or raise ERAY_CLUSTER_TIMEOUT_S",
+            "to do: look at the log of eray on node0003",
         ],
+    ),
+    "awaited node near the timeout": (
+        picture(node_count=3, **JOINING, awaited=[2], timeouts={"ERAY_CLUSTER_TIMEOUT_S": 90}),
+        ["to do: look at the log of eray on node0003, or raise ERAY_CLUSTER_TIMEOUT_S"],
+    ),
+    "Ray that takes its time": (
+        picture(**JOINING, topology=None, nodes=REPORTED),
+        ["1 node: 1 reported", "  awaited     node0001 to have its Ray ready, for 1 min"],
+    ),
+    "Ray that takes its time near the timeout": (
+        picture(**JOINING, topology=None, nodes=REPORTED, timeouts={"ERAY_CLUSTER_TIMEOUT_S": 90}),
+        ["to do: look at the log of eray on node0001, or raise ERAY_CLUSTER_TIMEOUT_S"],
+    ),
+    "head that does not answer yet": (
+        picture(phase="starting", topology=None, nodes=(), tracks=(), taken_at=BEGAN + 0.4),
+        ["job 7 on rig, eray run: starting, head node0001", "the head, node0001, does not answer yet"],
     ),
     "awaited process": (
         picture(**JOINING, states=["joined"] * 3 + ["awaited"]),
         [
             "  awaited     process 3 (node0002) to join, for 54 s",
-            "to do: see whether process 3 (node0002) started and called eray.connect(), or raise ERAY_JOIN_TIMEOUT_S",
+            "to do: see whether process 3 (node0002) started and called eray.connect()",
+        ],
+    ),
+    "awaited process near the timeout": (
+        picture(**JOINING, states=["joined"] * 3 + ["awaited"], timeouts={"ERAY_JOIN_TIMEOUT_S": 80}),
+        ["to do: see whether process 3 (node0002) started and called eray.connect(), or raise ERAY_JOIN_TIMEOUT_S"],
+    ),
+    "plain program that runs": (
+        picture(world_phase=Phase.FORMING, states=["awaited"] * 4, tracks=()),
+        [
+            "world main, generation 1: forming for 54 s",
+            "  processes   none of 4 has called eray.connect() yet: a plain program need not",
+        ],
+    ),
+    "plain program of one process that runs": (
+        picture(world_phase=Phase.FORMING, node_count=1, per_node=1, states=["awaited"], tracks=()),
+        ["  processes   its process has not called eray.connect() yet: a plain program need not"],
+    ),
+    "processes on their way through connect()": (
+        picture(world_phase=Phase.FORMING, states=["awaited"] * 4, tracks=(), connecting=[0]),
+        [
+            "  processes   0 of 4 joined, 0 of 4 running",
+            "  awaited     processes 0-3 to join, for 54 s",
+            "to do: see whether processes 0-3 started and called eray.connect()",
         ],
     ),
     "awaited process that imports JAX": (
@@ -127,7 +167,7 @@ SAMPLES = {
         [
             "  awaited     process 3 (node0002) to join, for 54 s",
             "              process 3 (node0002): still to import JAX, for 40 s",
-            "to do: see whether process 3 (node0002) started and called eray.connect(), or raise ERAY_JOIN_TIMEOUT_S",
+            "to do: see whether process 3 (node0002) started and called eray.connect()",
         ],
     ),
     "Ray not ready": (
@@ -166,6 +206,57 @@ SAMPLES = {
         [
             "job 7 on rig, eray run: ended with code 7 at 2023-11-14 22:15:30 UTC after 2 min 10 s",
             "  cause       process 1 ended with code 7: boom \ufffd[31m",
+            "2 nodes: 2 had been ready",
+            "  node      at the end  address   CPUs  memory     devices   Ray node",
+            "world main, generation 1: was running for 2 min 4 s",
+            "  processes   4 of 4 joined, 4 of 4 were running at the end",
+            "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
+        ],
+    ),
+    "ended by a death": (
+        picture(
+            phase="ended",
+            ending=Ending(at=BEGAN + 8, code=137, cause="node node0002 (processes 2 and 3) is lost: silence"),
+            world_phase=Phase.FAILED,
+            states=["left", "left", "dead", "dead"],
+            failure="node node0002 was lost: silence",
+            nodes=[
+                NodeView(node_rank=0, name="node0001", state="ready", since=BEGAN + 3),
+                NodeView(node_rank=1, name="node0002", state="lost", since=BEGAN + 5, reason="silence"),
+            ],
+        ),
+        [
+            "  cause       node node0002 (processes 2 and 3) is lost: silence",
+            "2 nodes: 1 lost, 1 had been ready",
+            "  lost        node0002, 3 s before the end: silence",
+            "world main, generation 1: failed 2 s before the end",
+            "  processes   4 of 4 joined, 0 of 4 were running at the end, 2 left, 2 dead",
+            "  failure     node node0002 was lost: silence",
+            "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
+        ],
+    ),
+    "stopped while it started": (
+        picture(
+            phase="ended",
+            ending=Ending(at=BEGAN + 60, code=143),
+            world_phase=Phase.FORMING,
+            states=["joined"] * 3 + ["awaited"],
+        ),
+        [
+            "job 7 on rig, eray run: stopped by SIGTERM at 2023-11-14 22:14:20 UTC after 1 min",
+            "world main, generation 1: not all had joined for 54 s",
+            "  processes   3 of 4 joined, 0 of 4 were running at the end",
+        ],
+    ),
+    "stopped at once": (
+        picture(phase="ended", topology=None, nodes=(), ending=Ending(at=BEGAN + 0.3, code=130)),
+        ["job 7 on rig, eray run: stopped by SIGINT at 2023-11-14 22:13:20 UTC", "no node is known"],
+    ),
+    "plain program that failed": (
+        picture(phase="ended", **PLAIN_PROGRAM | {"ending": Ending(at=BEGAN + 9, code=3, cause="process 0 ended")}),
+        [
+            "world main, generation 1: not formed",
+            "  processes   none of 4 had called eray.connect(): a plain program need not",
             "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
         ],
     ),
@@ -190,7 +281,7 @@ SAMPLES = {
     ),
     "plain program": (
         picture(phase="ended", **PLAIN_PROGRAM),
-        ["2 nodes: 2 ready", "no process called eray.connect(): a plain program need not"],
+        ["2 nodes: 2 had been ready", "no process called eray.connect(): a plain program need not"],
     ),
     "plain program that ended before Ray was up": (
         picture(phase="ended", **PLAIN_PROGRAM | {"topology": None, "nodes": REPORTED}),
@@ -210,6 +301,10 @@ SAMPLES = {
             "  restarted   once",
             "              2023-11-14 22:13:30 UTC, generation 1, back after 2 s: process 1 died: killed (code 137)",
         ],
+    ),
+    "restarted at once": (
+        picture(restarts=[RESTARTS[0].model_copy(update={"restarted_at": BEGAN + 10.4})]),
+        ["              2023-11-14 22:13:30 UTC, generation 1: process 1 died: killed (code 137)"],
     ),
     "restarted often": (
         picture(restarts=RESTARTS),
@@ -259,7 +354,7 @@ def test_status_says_what_matters(shown, expected):
 
 
 @pytest.mark.parametrize("shown", [shown for shown, _ in SAMPLES.values()], ids=SAMPLES)
-@pytest.mark.parametrize("width", [20, 40, 79])
+@pytest.mark.parametrize("width", [20, *range(40, 201, 7)])
 def test_width_is_kept_and_no_word_is_lost(shown, width):
     text = status_text(shown, width=width)
     assert max(map(len, text.splitlines())) <= width
@@ -267,6 +362,9 @@ def test_width_is_kept_and_no_word_is_lost(shown, width):
     letters = re.sub(r"\s", "", text)
     for line in status_lines(shown, width, UTC):
         assert re.sub(r"\s", "", line.text) in letters
+    if width >= 40:
+        words = {word for line in status_lines(shown, width, UTC) for word in re.split(r"[\s,]+", line.text)}
+        assert {word for word in re.split(r"[\s,]+", text) if word} <= words, "no word is broken"
 
 
 @pytest.mark.parametrize(
@@ -423,6 +521,17 @@ def test_watch_rewrites_a_terminal_in_place_and_ends_with_the_cluster(sized):
     assert text.endswith("\x1b[?25h"), "the cursor is shown again"
 
 
+@pytest.mark.parametrize(
+    ("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit), (signal.SIGHUP, SystemExit)]
+)
+def test_cursor_is_shown_again_after_a_signal(sized, number, error):
+    written = Terminal()
+    with pytest.raises(error) as caught, redirect_stdout(written), unwound(), screen(COLOURS, False, live=True) as show:
+        watch(picture, show, lambda: signal.raise_signal(number))
+    assert written.getvalue().endswith("\x1b[?25h")
+    assert getattr(caught.value, "code", 128 + number) == 128 + number
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_watch_in_a_pipe_prints_what_changed(as_json):
     later = [each.model_copy(update={"taken_at": BEGAN + 61}) for each in (STARTING, picture())]
@@ -435,9 +544,10 @@ def test_watch_in_a_pipe_prints_what_changed(as_json):
 
 def test_watch_in_a_pipe_prints_again_when_there_is_something_to_do():
     late = picture(**JOINING, awaited=[1])
-    seen = [late.model_copy(update={"taken_at": BEGAN + at}) for at in (5, 8, 30, 40)]
+    seen = [late.model_copy(update={"taken_at": BEGAN + at}) for at in (5, 8, 30, 40, 250)]
     texts = followed(io.StringIO(), {}, *seen, ENDED).split("\n\n")
-    assert ["to do: look at the log of eray on node0002" in text for text in texts] == [False, True, False]
+    assert ["to do: look at the log of eray on node0002" in text for text in texts] == [False, True, True, False]
+    assert ["or raise ERAY_CLUSTER_TIMEOUT_S" in text for text in texts] == [False, False, True, False]
 
 
 def test_view_is_as_wide_as_its_console():

@@ -1,5 +1,6 @@
 """What `eray up` and `eray run` hand the step that they start: seen by a program named srun."""
 
+import json
 import os
 import subprocess
 import sys
@@ -40,7 +41,22 @@ def test_step_gets_a_secret_that_the_home_can_derive_again(command, bin_dir, tmp
 
 def test_step_gets_the_users_secret_where_one_is_set(bin_dir, tmp_path):
     assert secret_of_step(["up"], bin_dir, tmp_path / "state", ERAY_SECRET="u" * 32) == "u" * 32
-    assert not (tmp_path / "state").exists()
+    assert not list((tmp_path / "state").rglob("*.json")), "a start that is over leaves no mark"
+    assert not (tmp_path / "state" / "secret").exists()
+
+
+def test_start_stands_in_the_home_while_no_head_has_told_of_it(bin_dir, tmp_path):
+    mark = tmp_path / "state" / "jobs" / "rig-42" / "start.json"
+    (bin_dir / "srun").write_text(f"#!/bin/sh\nuntil [ -s {mark} ]; do :; done; cat {mark}\n")
+    told = json.loads(secret_of_step(["up"], bin_dir, tmp_path / "state"))
+    assert {name: told[name] for name in ("key", "job", "cluster", "restart", "purpose")} == {
+        "key": "42",
+        "job": "42",
+        "cluster": "rig",
+        "restart": 3,
+        "purpose": "up",
+    }
+    assert not mark.exists()
 
 
 @pytest.mark.parametrize("more", [{"ERAY_SECRET": ""}, {"ERAY_AUTH": "disabled"}], ids=str)

@@ -8,7 +8,7 @@ from pictures import BEGAN, picture, tracks
 
 from eray._cli.main import main
 from eray._core.phase import Phase
-from eray._core.picture import Ending, NodeView
+from eray._core.picture import Ending, NodeView, Span, Track
 from eray._io.output import write_output
 
 
@@ -42,6 +42,46 @@ def test_timeline_of_a_plain_program_says_so_and_waits_for_nobody(kept, tmp_path
     assert more[1:2] == (["the nodes: 1 node, all ready after 3.00 s"] if kept else [])
     assert main(["timeline", "--json", "--from", str(path)]) == 0
     assert len(json.loads(capsys.readouterr().out)["paths"]) == kept
+
+
+ON_ITS_WAY = (
+    Track(
+        node="node0001",
+        node_rank=0,
+        spans=[
+            Span(name="lock", begin=BEGAN, end=BEGAN + 1),
+            Span(name="gcs", begin=BEGAN + 1, end=BEGAN + 2),
+            Span(name="raylet", begin=BEGAN + 2, end=None),
+        ],
+    ),
+)
+NODES_START = {
+    "nodes": (NodeView(node_rank=0, name="node0001", state="reported", since=BEGAN + 1),),
+    "node_count": 1,
+    "topology": None,
+    "taken_at": BEGAN + 5,
+}
+
+
+def test_timeline_during_a_start_tells_what_goes_on_and_since_when(tmp_path, capsys):
+    path = tmp_path / "picture.json"
+    path.write_text(json.dumps(picture(phase="starting", tracks=ON_ITS_WAY, **NODES_START).to_json()))
+    assert main(["timeline", "--from", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "the nodes: 1 node, 1 reported and 0 ready so far; the start goes on, for 5.00 s now"
+    assert "Not all nodes are ready yet: it waits for node0001 (head) to start its raylet, for 3.00 s so far." in lines
+    assert lines[-2:] == ["goes on  on       for  where", "raylet   1 node  3.00  node0001 (head)"]
+
+
+def test_timeline_of_a_start_that_was_stopped_tells_what_it_had_waited_for(tmp_path, capsys):
+    path = tmp_path / "picture.json"
+    ending = Ending(at=BEGAN + 5, code=130)
+    path.write_text(json.dumps(picture(phase="ended", ending=ending, tracks=ON_ITS_WAY, **NODES_START).to_json()))
+    assert main(["timeline", "--from", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("the nodes: 1 node, not all ready when it ended after 5.00 s\n")
+    assert "at the end it had waited 3.00 s for node0001 (head) to start its raylet." in text
+    assert "goes on" not in text
 
 
 def test_timeline_json_has_the_same(saved, capsys):

@@ -1,6 +1,6 @@
 import pytest
 
-from eray._core.timing import Backoff, Deadline
+from eray._core.timing import Backoff, Deadline, Reminder
 
 
 def test_deadline_counts_down_to_zero_and_stays_there():
@@ -29,3 +29,22 @@ def test_backoff_never_passes_the_deadline():
     deadline = Deadline.after(1.0, now=0.0)
     assert Backoff().pause_s(9, deadline, now=0.7) == pytest.approx(0.3)
     assert Backoff().pause_s(9, deadline, now=2.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("soonest_s", "told", "said"),
+    [
+        # (seconds since the wait began, text), the lines
+        (0, [(0.2, "a"), (3, "a"), (30, "a"), (31, "a")], ["a", None, None, "a, 31 s"]),
+        (0, [(0, "a"), (1, "b"), (2, "a")], ["a", "b, 1 s", "a, 2 s"]),
+        (
+            10,
+            [(9, "a"), (10, "a"), (15, "b"), (20, "b"), (49, "b"), (50, "b")],
+            [None, "a, 10 s", None, "b, 20 s", None, "b, 50 s"],
+        ),
+    ],
+    ids=["repeated after 30 s", "changed", "calm"],
+)
+def test_a_wait_is_told_where_it_changed_or_30_s_passed(soonest_s, told, said):
+    reminder = Reminder(now=100.0, soonest_s=soonest_s)
+    assert [reminder.line(text, 100.0 + at) for at, text in told] == said
