@@ -22,7 +22,7 @@ COMMANDS = {
     "doctor": "what keeps eray from working on this host, and what to do about it",
     "status": "how a cluster is, while it runs and afterwards: nodes, worlds, who is awaited, what failed",
     "timeline": "what the start of a cluster and its worlds spent its time on; a trace of it for Perfetto",
-    "logs": "where the logs of a job are, and the end of the one that explains its failure",
+    "logs": "why a job failed, where its logs are, and the end of the one that explains it",
     "report": "one HTML page of a cluster: nodes, devices, processes, the start, what is wrong and what to do",
     "completion": "a script that completes eray's commands and options in a shell",
 }

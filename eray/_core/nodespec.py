@@ -128,7 +128,8 @@ TOKEN_NAME = "token"
 NODE_FILE = "node.json"
 BEACON_FILE = "beacon.json"
 LOOK = "look"  # what somebody who only looks says to the beacon
-LOG_NAME = "eray.log"
+LOG_NAME = "eray.log"  # what a node's supervisor said to people, kept with the logs of Ray
+START_LOG = "ray_start.log"  # what `ray start` printed
 
 
 def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Find the logs of a cluster on this node or in a job directory, and read their ends."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +12,12 @@ ENDINGS = (".log", ".err", ".out")
 LAST_WORDS = ("raylet.err", "gcs_server.err", "ray_process_exit.log")
 """What a daemon said when it ended, the most telling first; at last how `ray start` saw it end. Empty until then."""
 TAIL_BYTES, LINE_CHARACTERS = 65_536, 500
+MARKS = (":job_id:", ":actor_name:", ":task_name:")
+"""How lines begin that Ray writes into the output of its workers, for its log monitor."""
+_MARKS_BYTES = 512
+_GREETING = re.compile(r"\S+ \S+\t(INFO|SUCC) (scripts|cli_output_helpers|usage_lib)\.py:\d+ -- ")
+"""What `ray start` prints where all is well, with commands that would end or join other clusters."""
+_WORKER = re.compile(r"(worker-.*\.(out|err)|job-driver-.*\.log)$")
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ def logs_below(directory: str) -> list[LogFile]:
     return logs_in(level for level, _, _ in os.walk(directory))
 
 
-def telling_log(logs: Sequence[LogFile], names: Sequence[str] = (*LAST_WORDS, LOG_NAME)) -> LogFile | None:
+def telling_log(logs: Sequence[LogFile], names: Sequence[str]) -> LogFile | None:
     """Return the first of ``names`` that is there: the log that explains best why Ray ended, or did not start.
 
     Of those of several nodes it is the one with the oldest last words.
@@ -51,14 +58,28 @@ def telling_log(logs: Sequence[LogFile], names: Sequence[str] = (*LAST_WORDS, LO
 
 
 def last_lines(path: str, count: int) -> list[str]:
-    """Return the last lines of a file, each cut to 500 characters; none where it cannot be read."""
+    """Return the last lines of a file, each cut to 500 characters; none where it cannot be read.
+
+    Ray's greeting is left out.
+    """
     try:
         with open(path, "rb") as stream:
             stream.seek(max(os.fstat(stream.fileno()).st_size - TAIL_BYTES, 0))
             lines = stream.read().decode(errors="replace").splitlines()
     except OSError:
         return []
-    return [line[:LINE_CHARACTERS] for line in lines[-count:]]
+    told = [line for line in lines if not _GREETING.match(line)]
+    return [line[:LINE_CHARACTERS] for line in told[-count:]]
+
+
+def is_own(log: LogFile) -> bool:
+    """Tell whether a log is eray's or a program's: of the supervisor, a Ray Job, an actor, the coordinator."""
+    name = os.path.basename(log.path)
+    if not _WORKER.match(name):
+        return name == LOG_NAME
+    if log.size > _MARKS_BYTES:
+        return True
+    return any(line and not line.startswith(MARKS) for line in last_lines(log.path, len(MARKS) + 1))
 
 
 def _logs_in(directory: str) -> Iterator[LogFile]:

@@ -4,14 +4,15 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from eray._core import naming
 from eray._core.access import START
-from eray._core.nodespec import NodeSpec
+from eray._core.nodespec import LOG_NAME, NodeSpec
 from eray._io import clock, files, logs
 from eray._io.uptime import own_age_s
-from eray._ray.notices import say
+from eray._ray.notices import SAID, say
 from eray.errors import DirectoryError
 
 MAX_LOG_BYTES = 32 * 1024 * 1024
@@ -81,11 +82,17 @@ def _path(spec: NodeSpec, kind: str) -> str:
 
 
 def keep_logs(spec: NodeSpec) -> str | None:
-    """Copy the logs of Ray and eray here, the newest first and 32 MiB at most; return where, None where that fails."""
+    """Keep what this node's supervisor said, and Ray's logs, the newest first and 32 MiB at most.
+
+    Return where, None where that fails.
+    """
     target = os.path.join(_job_directory(spec), "logs", f"{spec.key}r{spec.restart}", spec.node)
     room = MAX_LOG_BYTES
     try:
         files.private_directory(target, os.path.dirname(spec.state_dir))
+        if SAID:
+            words = "".join(f"{datetime.fromtimestamp(at).isoformat(' ', 'seconds')} {text}\n" for at, text in SAID)
+            files.write_private(os.path.join(target, LOG_NAME), words)
         for log in logs.logs_in(logs.live_directories(spec.run_dir, spec.ray_dir)):
             if log.size <= room:
                 copy = os.path.join(target, os.path.basename(log.path))

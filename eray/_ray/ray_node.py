@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 
 from eray._core.command import Command
-from eray._core.nodespec import LOG_NAME, NodeSpec
+from eray._core.nodespec import START_LOG, NodeSpec
 from eray._io import clock, files, logs, process
 from eray._io.deaths import children, first_gone
 from eray.errors import RayStartError
@@ -33,7 +33,7 @@ class RayNode:
     def start(self) -> int:
         """Start Ray, its output going to the log file, and return the pid of the ``ray start`` that stays."""
         self._child = process.spawn(
-            self._command.argv, env=self._command.env, output=f"{self._spec.run_dir}/{LOG_NAME}"
+            self._command.argv, env=self._command.env, output=f"{self._spec.run_dir}/{START_LOG}"
         )
         self._end = asyncio.get_running_loop().create_task(self._watch(self._child.pid))
         return self._child.pid
@@ -123,12 +123,11 @@ class RayNode:
         remedy = "its logs are kept in the job directory"
         if (short := files.shortages(self._spec.tmpdir, files.SHARED_MEMORY)) is not None:
             found, remedy = f"{found}, with {short}", files.MAKE_ROOM
-        lines = self._last_lines((*logs.LAST_WORDS, LOG_NAME)) or "it left no log"
+        lines = self._last_lines((*logs.LAST_WORDS, START_LOG)) or "it left no log"
         return RayStartError(self._spec.node, f"Ray did not start: {found}; {lines}", remedy)
 
     def _last_lines(self, names: Sequence[str]) -> str:
         directories = logs.live_directories(self._spec.run_dir, self._spec.ray_dir)
         log = logs.telling_log(logs.logs_in(directories), names)
-        if log is None:
-            return ""
-        return "\n  ".join([f"{os.path.basename(log.path)}:", *logs.last_lines(log.path, LINES)])
+        lines = [] if log is None else logs.last_lines(log.path, LINES)
+        return "\n  ".join([f"{os.path.basename(log.path)}:", *lines]) if log is not None and lines else ""

@@ -10,11 +10,10 @@ import ray.exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from eray._io import limits, process
-from eray._io.logs import last_lines
+from eray._io.logs import MARKS, last_lines
 from eray._io.reading import text_of
 
 TAIL_LINES = 20
-MARKS = (":job_id:", ":actor_name:", ":task_name:")
 GONE_S, KILL_S = 10.0, 2.0
 REACH_S = 5.0
 """How long a node may take to start the task that looks there."""

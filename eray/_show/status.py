@@ -51,13 +51,14 @@ class StatusView:
 def status_lines(picture: Picture, width: int | None, zone: tzinfo) -> list[Line]:
     """Return what is known of the cluster: head, nodes, worlds, and what can be done."""
     rows, waits = node_rows(picture), waits_of(picture)
-    lines = list(_head(picture, zone))
+    lines = list(head_lines(picture, zone))
     lines += node_lines(picture, rows, waits, width)
     lines += world_lines(picture, waits, zone)
     return lines + [Line(f"to do: {hint}", "bold", 7) for hint in _hints(picture, waits)][:1]
 
 
-def _head(picture: Picture, zone: tzinfo) -> Iterator[Line]:
+def head_lines(picture: Picture, zone: tzinfo) -> Iterator[Line]:
+    """Yield which cluster it is and how it is, or how it ended and why."""
     where = f" on {one_line(picture.cluster)}" if picture.cluster else ""
     again = f" (restart {picture.restart})" if picture.restart else ""
     name = f"job {picture.key}{again}{where}" if picture.job is not None else f"cluster {picture.key}"

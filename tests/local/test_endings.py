@@ -44,3 +44,19 @@ def test_process_that_ends_badly(laptop: Laptop, how: str, code: int, words: str
     assert others == [], "who only hears of it has nothing to add"
     for line in once:
         assert "\n".join(of_eray).count(line) == 1, result.output
+    told = laptop.eray("logs").wait(20).check().stdout
+    assert re.match(rf"cluster local-\w+, eray run: ended with code {code} at .*\ncause: .*process 2 on ", told), told
+    for line in once:
+        assert line in told, told
+
+
+def test_logs_of_a_ray_that_cannot_start_say_why_once_and_not_how_ray_greets(laptop: Laptop) -> None:
+    result = laptop.eray("run", "--", "sleep", "60", RAY_gcs_storage="none-such").wait(30)
+    assert result.returncode == 4, result.output
+    why = "Unsupported GCS storage type: none-such"
+    listed, tail = (laptop.eray("logs", *words).wait(20).check().stdout for words in ([], ["--tail", "15"]))
+    for told in (listed, tail):
+        assert re.search(r"\ncause: .*Ray did not start: ", told), told
+        assert told.count(why) == 1, told
+        assert "ray stop" not in told
+    assert re.search(r"/eray\.log\njob local-\w+: \d+ files of Ray's there, ", listed), listed

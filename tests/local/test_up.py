@@ -1,5 +1,6 @@
 """A cluster that stays until a signal, and its drivers."""
 
+import re
 import signal
 
 import pytest
@@ -25,5 +26,9 @@ def test_up_serves_drivers_until_a_signal(laptop: Laptop, number: int, code: int
     assert exports["RAY_AUTH_MODE"] == "token"
     result = laptop.python("-c", DRIVER, **exports).wait().check()
     assert result.stdout.split("\n")[:2] == ["1 True True", "True 1 none"]
+    listed, tail = (laptop.eray("logs", *words).wait(20).check().stdout for words in ([], ["--tail", "50"]))
+    places = re.match(r"job local-\w+: logs live on this node in .*\n(.*/worker-.*\n)*job .* of Ray's there, ", listed)
+    assert places, listed
+    assert "ray start" not in tail
     up.signal(number)
     assert up.wait(10).returncode == code

@@ -12,6 +12,7 @@ from eray._core import naming
 from eray._core.access import START
 from eray._core.nodespec import NodeSpec
 from eray._ray import job_home
+from eray._ray.notices import say
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def spec(tmp_path: Path) -> NodeSpec:
     logs = run_dir / "ray" / "session_latest" / "logs"
     logs.mkdir(parents=True)
     (logs / "raylet.err").write_text("why it ended")
-    (run_dir / "eray.log").write_text("what was done")
+    (run_dir / "ray_start.log").write_text("what was done")
     (run_dir / "token").write_text(SPEC.token)
     yield replace(SPEC, run_dir=str(run_dir), ray_dir=str(run_dir / "ray"), state_dir=str(tmp_path / ".eray"))
     os.umask(before)
@@ -29,8 +30,11 @@ def spec(tmp_path: Path) -> NodeSpec:
 
 def test_job_home_is_closed_to_others_and_holds_no_token(spec, tmp_path):
     job_home.publish(spec, {"gcs_address": "n1:1"})
+    say("the first: it cannot start")
     kept = job_home.keep_logs(spec)
-    assert sorted(os.listdir(kept)) == ["eray.log", "raylet.err"]
+    assert sorted(os.listdir(kept)) == ["eray.log", "ray_start.log", "raylet.err"]
+    said = (Path(kept) / "eray.log").read_text().splitlines()
+    assert said[-1].endswith(" the first: it cannot start"), "what its supervisor told people, with the time"
     found = [tmp_path / ".eray", *(tmp_path / ".eray").rglob("*")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_dir()} == {0o700}
     holding = [path for path in found if path.is_file() and SPEC.token in path.read_text()]

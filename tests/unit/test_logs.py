@@ -1,4 +1,4 @@
-"""Where the logs of a job are, and which one explains its failure."""
+"""How a job ended, where its logs are, and which one explains its failure."""
 
 import json
 import os
@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pictures import picture
 
 from eray._cli.main import main
 from eray._core.naming import job_of_directory, user_directory
-from eray._io.logs import LAST_WORDS, last_lines, logs_below, logs_in, telling_log
+from eray._core.nodespec import START_LOG
+from eray._core.picture import Ending
+from eray._io.logs import LAST_WORDS, is_own, last_lines, logs_below, logs_in, telling_log
 from eray._io.process import start_time
+from eray._show.story import OUTPUT
 
 JOB = "7"
 
@@ -55,7 +59,14 @@ def shown(capsys, *words):
 
 
 def paths(lines):
-    return [line.split()[-1] for line in lines if not line.startswith("job ")]
+    return [line.split()[-1] for line in lines if line.startswith("  ")]
+
+
+def ended(site, code=0, cause=None, *, directory="rig-7", file="picture.json", at=1000.0, **more):
+    """Keep how a cluster ended."""
+    more = {"phase": "ended", "taken_at": at, "remarks": ()} | more
+    drawn = picture(ending=Ending(at=at, code=code, cause=cause), **more)
+    return written(site.home / "jobs" / directory / file, json.dumps(drawn.to_json()), at)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +101,8 @@ def test_logs_in_are_newest_first_without_empty_ones_links_and_other_files(tmp_p
 @pytest.mark.parametrize(
     ("files", "chosen"),
     [
-        ({"n1/eray.log": 1, "n1/raylet.out": 2}, "n1/eray.log"),
-        ({"n1/eray.log": 1, "n1/ray_process_exit.log": 2}, "n1/ray_process_exit.log"),
+        ({"n1/ray_start.log": 1, "n1/raylet.out": 2}, "n1/ray_start.log"),
+        ({"n1/ray_start.log": 1, "n1/ray_process_exit.log": 2}, "n1/ray_process_exit.log"),
         ({"n1/ray_process_exit.log": 1, "n2/raylet.err": 3, "n3/raylet.err": 2}, "n3/raylet.err"),
         ({"n1/gcs_server.err": 1, "n1/raylet.err": 2}, "n1/raylet.err"),
         ({"n1/raylet.out": 1}, None),
@@ -100,12 +111,12 @@ def test_logs_in_are_newest_first_without_empty_ones_links_and_other_files(tmp_p
 def test_telling_log_is_that_of_the_first_to_end(files, chosen, tmp_path):
     for name, modified in files.items():
         written(tmp_path / name, modified=modified)
-    found = telling_log(logs_below(str(tmp_path)))
+    found = telling_log(logs_below(str(tmp_path)), (*LAST_WORDS, START_LOG))
     assert (found and os.path.relpath(found.path, tmp_path)) == chosen
 
 
 def test_telling_log_of_last_words_leaves_what_ray_start_chats(tmp_path):
-    written(tmp_path / "eray.log")
+    written(tmp_path / START_LOG)
     assert telling_log(logs_in([str(tmp_path)]), LAST_WORDS) is None
 
 
@@ -115,19 +126,52 @@ def test_last_lines_of_a_long_file_are_its_end(tmp_path):
     assert last_lines(str(tmp_path / "none"), 3) == []
 
 
-def test_logs_of_the_last_job_newest_first(site, capsys):
+GREETING = """2026-12-03 05:44:06,570\tINFO usage_lib.py:448 -- Usage stats collection is disabled.
+2026-12-03 05:44:10,990\tSUCC scripts.py:1085 -- Ray runtime started.
+2026-12-03 05:44:10,990\tINFO cli_output_helpers.py:16 -- Note: The following commands are intended for use on
+2026-12-03 05:44:10,991\tINFO scripts.py:1095 --   ray start --address='192.0.2.2:39287'
+2026-12-03 05:44:10,991\tINFO scripts.py:1143 --   ray stop
+"""
+
+
+def test_last_lines_leave_out_how_ray_greets(tmp_path):
+    complaint = "2026-12-03 05:44:11,000\tERR scripts.py:1300 -- Some Ray subprocesses exited unexpectedly:"
+    path = written(tmp_path / START_LOG, f"{GREETING}{complaint}\n  raylet [exit code=-6]\n")
+    assert last_lines(path, 9) == [complaint, "  raylet [exit code=-6]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_ours"),
+    [
+        ("eray.log", "x\n", True),
+        ("job-driver-eray-1a.log", "x\n", True),
+        ("worker-1a-02000000-7.out", ":job_id:02000000\n:actor_name:A\nactor says hi\n", True),
+        ("worker-1a-02000000-7.err", ":job_id:02000000\n:actor_name:A\n", False),
+        ("worker-1a-02000000-7.err", ":job_id:02000000\n:task_name:f\n" * 40, True),  # not worth reading
+        ("python-core-worker-1a_7.log", "x\n", False),
+        ("ray_start.log", "x\n", False),
+        ("raylet.err", "x\n", False),
+    ],
+)
+def test_is_own_tells_logs_of_eray_and_programs_from_those_of_ray(name, text, is_ours, tmp_path):
+    written(tmp_path / name, text)
+    assert [is_own(log) for log in logs_in([str(tmp_path)])] == [is_ours]
+
+
+def test_logs_of_the_last_job_newest_first_and_own_ones_before_those_of_ray(site, capsys):
     kept(site, "rig-6", "6r0", "n1", "eray.log", modified=900)
     old = kept(site, "rig-7", "7r0", "n1", "eray.log", modified=1000)
-    new = [
-        kept(site, "rig-7", "7r1", "n2", "raylet.out", "x" * 2000, 1003),
-        kept(site, "rig-7", "7r1", "n1", "eray.log", modified=1002),
-    ]
-    now = live(site, "7.0", "eray.log", modified=1004)
-    lines = shown(capsys)
-    assert paths(lines) == [now, *new, old]
+    ray = kept(site, "rig-7", "7r1", "n2", "raylet.out", "x" * 2000, 1003)
+    own = kept(site, "rig-7", "7r1", "n1", "eray.log", modified=1002)
+    now = live(site, "7.0", "job-driver-eray-1a.log", modified=1004)
+    lines = shown(capsys, "--all")
+    assert paths(lines) == [now, own, ray, old]
     assert lines[0] == f"job 7: logs live on this node in {os.path.dirname(now)}"
     assert lines[2] == f"job 7: logs kept in {site.home}/jobs/rig-7/logs/7r1"
-    assert lines[3].split()[0] == "2,000"
+    assert lines[4].split()[0] == "2,000"
+    lines = shown(capsys)
+    assert paths(lines) == [now, own, old]
+    assert lines[4] == "job 7: 1 file of Ray's there, 2,000 bytes; `--all` lists them"
 
 
 def test_logs_of_ray_that_runs_are_those_of_its_session(site, capsys):
@@ -135,7 +179,7 @@ def test_logs_of_ray_that_runs_are_those_of_its_session(site, capsys):
     session = run_dir / "ray" / "session_2"
     path = written(session / "logs" / "raylet.err")
     os.symlink(session, run_dir / "ray" / "session_latest")
-    assert [os.path.realpath(each) for each in paths(shown(capsys))] == [path]
+    assert [os.path.realpath(each) for each in paths(shown(capsys, "--all"))] == [path]
 
 
 @pytest.mark.parametrize("words", [("--job", "6"), ()])
@@ -154,21 +198,93 @@ def test_logs_tail_explains_the_last_life(site, capsys):
     assert shown(capsys, "--tail", "2") == [f"{path}:", "two", "three"]
 
 
+def test_logs_tail_of_a_cluster_that_runs_is_no_greeting_but_its_own_log(site, capsys):
+    live(site, JOB, START_LOG, GREETING, 1002)
+    path = live(site, JOB, "job-driver-eray-1a.log", "one\ntwo\n", 1001)
+    assert shown(capsys, "--tail", "1") == [f"{path}:", "two"]
+
+
+LOST = "raylet of node node0002 ended, raylet.err:\n    boom\n      SIGABRT"
+TOLD = ["cause: raylet of node node0002 ended, raylet.err:", "  boom", "    SIGABRT"]
+GONE = ["cause: node node0002 is lost"]
+DIED = ["cause: process 1 ended with code 9; its last lines:", "  last word"]
+OLD = ["said: waiting for node0001"]
+KEPT = ["job 7: logs kept in ", "HERE"]
+TAIL = ("--tail", "9")
+
+
+@pytest.mark.parametrize(
+    ("code", "cause", "log", "text", "words", "expected"),
+    [
+        (0, None, "n1/eray.log", "x", (), [*OLD, OUTPUT, *KEPT]),
+        (0, None, "n1/eray.log", "x", TAIL, [*OLD, OUTPUT]),
+        (4, LOST, "n1/eray.log", "x", (), [*TOLD, *OLD, OUTPUT, *KEPT]),
+        (4, LOST, "n2/raylet.err", "boom\n  SIGABRT", TAIL, [*TOLD, *OLD, OUTPUT]),  # all is told
+        (4, LOST, "n2/raylet.err", "why\nboom", TAIL, [*TOLD, *OLD, OUTPUT, "HERE", "why", "boom"]),
+        (4, LOST, "n2/raylet.err", "why\n  SIGABRT", ("--tail", "1"), [TOLD[0], f"  {TOLD[2].strip()}", *OLD, OUTPUT]),
+        (4, "node node0002 is lost", "node0001/eray.log", "x", TAIL, [*GONE, *OLD, OUTPUT]),  # the head's own
+        (4, "node node0002 is lost", "node0002/eray.log", "no disk", TAIL, [*GONE, *OLD, OUTPUT, "HERE", "no disk"]),
+        (4, "node node0002 is lost", "n2/ray_start.log", GREETING, TAIL, [*GONE, *OLD, OUTPUT]),
+        (9, "process 1 ended with code 9", "n2/raylet.err", "x", TAIL, [*DIED, *OLD, OUTPUT]),
+    ],
+)
+def test_logs_say_first_how_a_job_ended_and_why(code, cause, log, text, words, expected, site, capsys):
+    remark = f"{cause}; its last lines:\nlast word" if code == 9 else cause or "waiting for node0001"
+    ended(site, code, cause, remarks=((900.0, "waiting for node0001"), (1000.0, remark))[: 2 if cause else 1])
+    path = kept(site, "rig-7", "7r0", *log.split("/"), text)
+    head, *lines = shown(capsys, *words)
+    assert head.startswith(f"job 7 on rig, eray run: ended {f'with code {code}' if code else 'well'} at 1970-01-01 ")
+    wanted = [path if line == "HERE" else line for line in expected]
+    assert len(lines) == len(wanted)
+    assert [line for line, part in zip(lines, wanted, strict=True) if part not in line] == []
+
+
+def test_logs_tail_of_a_cluster_of_eray_up_is_the_end_of_what_came_into_it(site, capsys):
+    ended(site, 143, purpose="up")
+    kept(site, "rig-7", "7r0", "n1", "eray.log", "SIGTERM: stopping\n", 1000)
+    path = kept(site, "rig-7", "7r0", "n1", "job-driver-eray-1a.log", "one\ntwo\n", 900)
+    head, *lines = shown(capsys, "--tail", "1")
+    assert head.startswith("job 7 on rig, eray up: stopped by SIGTERM at ")
+    assert lines == [f"{path}:", "two"]
+
+
+@pytest.mark.parametrize(
+    ("life", "directory", "file", "fits"),
+    [
+        ({}, "rig-7", "picture.json", True),
+        ({"restart": 1}, "rig-7", "picture.json", False),  # of another life, whose logs are gone
+        ({"key": "7.0"}, "rig-7", "picture.0.json", False),
+        ({"key": "local-1a", "job": None, "cluster": ""}, "local", "picture.json", False),
+    ],
+)
+def test_how_it_ended_stands_with_the_logs_of_that_life_and_alone_where_there_are_none(
+    life, directory, file, fits, site, capsys
+):
+    kept(site, "rig-7", "7r0", "n1", "eray.log", modified=900)
+    ended(site, 1, "process 1 ended", directory=directory, file=file, **life)
+    lines = shown(capsys)
+    assert lines[1] == "cause: process 1 ended"
+    assert ("no logs are kept" in "\n".join(lines)) != fits
+    local = life.get("key") == "local-1a"
+    assert (lines[-1].startswith("job local-1a: no logs are kept (of a cluster of one machine only when")) == local
+    assert len(paths(lines)) == (0 if local else 1)
+
+
 def lives(site, key):
     """Let a supervisor of a cluster live here: this process. Return its log."""
     job = None if key.startswith("local-") else key.partition(".")[0]
     about = {"key": key, "job": job, "cluster": "", "restart": 0, "node": "n1", "auth": "token", "purpose": "up"}
     about |= {"hosts": [], "ports": [], "pid": os.getpid(), "started": start_time(os.getpid())}
     live(site, key, "beacon.json", json.dumps(about))
-    return live(site, key, "eray.log", modified=900)
+    return live(site, key, "job-driver-eray-1a.log", modified=900)
 
 
 def test_logs_are_those_of_the_cluster_that_lives_here_and_of_several_the_user_chooses(site, capsys):
-    ended = kept(site, "local-0e", "local-0er0", "n1", "eray.log", modified=1000)
+    of_it = kept(site, "local-0e", "local-0er0", "n1", "eray.log", modified=1000)
     assert main(["logs"]) == 0
     said = capsys.readouterr()
-    assert paths(said.out.splitlines()) == [ended]
-    assert "no cluster of yours runs on this machine; the newest logs are of job local-0e;" in said.err
+    assert paths(said.out.splitlines()) == [of_it]
+    assert "no cluster of yours runs on this machine; the last was job local-0e;" in said.err
     own = []
     for key in ("7.0", "7"):
         own.append(lives(site, key))
@@ -191,7 +307,9 @@ def test_logs_that_are_not_there_are_wrong_usage(words, site, capsys):
     if words == ("--job", "9"):
         kept(site, "rig-7", "7r0", "n1", "eray.log")
     assert main(["logs", *words]) == 2
-    assert capsys.readouterr().out == ""
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.endswith("; the last jobs known there are 7\n") == (words == ("--job", "9"))
 
 
 def test_logs_below_a_directory_of_others_are_refused(site, capsys):
