@@ -112,11 +112,11 @@ class Join:
         likely = driver_variables(welcome["auth"], welcome["token_path"])
         if not on_demand:
             with self._spans.during("import ray"):
-                imported_with = likely if attach.load(self._environ, likely) else None
+                is_new = attach.load(self._environ, likely, has_dashboard=welcome["has_dashboard"])
+                imported_with = likely if is_new else None
         with self._spans.during("ready"):
             ready = await_word(link, "ready", node, deadline, say)
-        variables = driver_variables(ready["auth"], ready["token_path"])
-        attach.adopt(self._environ, variables)
+        attach.adopt(self._environ, variables := driver_variables(ready["auth"], ready["token_path"]))
 
         def attach_ray() -> None:
             address, up_to_date = ready["gcs_address"], variables == imported_with

@@ -91,6 +91,11 @@ class Start:
         }
         self._known: dict[tuple[str, Whose, bool], Event | None] = {}
 
+    @property
+    def rows(self) -> list[Row]:
+        """All tracks, the nodes' first."""
+        return [*self._rows[Whose.EVERY_NODE], *self._rows[Whose.EVERY_PROCESS]]
+
     def goal(self) -> Event | None:
         """Return the last process's (or node's) end of the start, None where nothing at all is known."""
         need = ALL_READY if self.world is None else FIRST_COLLECTIVE

@@ -15,7 +15,7 @@ from eray._core.access import nothing_answers
 from eray._core.naming import NAMESPACE
 from eray._io import net
 from eray._io.signals import in_main_thread, kept_sigterm
-from eray._ray.commands import LATER_DEFAULTS
+from eray._ray.commands import ray_defaults
 from eray.errors import RayAttachError
 
 DIAL_S = 3.0
@@ -24,10 +24,10 @@ _joined: str | None = None
 """The namespace in which this process was attached here: that one is eray's own choice."""
 
 
-def load(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> bool:
+def load(environ: MutableMapping[str, str], variables: Mapping[str, str], *, has_dashboard: bool) -> bool:
     """Import Ray while its cluster comes up, with ``variables`` set; False where it was imported before."""
     is_new = "ray" not in sys.modules
-    adopt(environ, variables)
+    adopt(environ, variables, has_dashboard=has_dashboard)
     import ray  # noqa: F401
 
     import eray._ray.coordinator  # noqa: F401  # Ray loads the actor's class, and pydantic, with its handle
@@ -35,9 +35,9 @@ def load(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> boo
     return is_new
 
 
-def adopt(environ: MutableMapping[str, str], variables: Mapping[str, str]) -> None:
+def adopt(environ: MutableMapping[str, str], variables: Mapping[str, str], *, has_dashboard: bool = True) -> None:
     """Set the variables of one cluster. A token of another's, which Ray prefers to the path of one, is taken out."""
-    for name, value in LATER_DEFAULTS.items():
+    for name, value in ray_defaults(has_dashboard=has_dashboard).items():
         environ.setdefault(name, value)
     environ.update(variables)
     environ.pop("RAY_AUTH_TOKEN", None)

@@ -67,7 +67,8 @@ def start_command(
     }
     if spec.dashboard and gcs_address is None:
         own[DASHBOARD_METRICS] = str(free_port())
-    return Command(tuple(argv), {**LATER_DEFAULTS, **environ, **ray_variables(spec), **_NODE_VARIABLES, **own})
+    inherited = {**ray_defaults(has_dashboard=spec.dashboard), **environ}
+    return Command(tuple(argv), {**inherited, **ray_variables(spec), **_NODE_VARIABLES, **own})
 
 
 def ray_variables(spec: NodeSpec) -> dict[str, str]:
@@ -78,6 +79,11 @@ def ray_variables(spec: NodeSpec) -> dict[str, str]:
 def driver_variables(auth: str, token_path: str) -> dict[str, str]:
     """Return what a driver of a cluster needs (FACTS R19)."""
     return auth_variables(auth, token_path) | {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+
+
+def ray_defaults(*, has_dashboard: bool) -> dict[str, str]:
+    """Return what Ray's processes and drivers have in their environment unless it says otherwise."""
+    return _LATER_DEFAULTS | ({} if has_dashboard else _NO_TASK_EVENTS)
 
 
 def export_lines(
@@ -110,8 +116,11 @@ def auth_variables(auth: str, token_path: str) -> dict[str, str]:
     )
 
 
-LATER_DEFAULTS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+_LATER_DEFAULTS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """What later versions of Ray do unless told otherwise; earlier ones warn of the change in every driver."""
+
+_NO_TASK_EVENTS = {"RAY_task_events_report_interval_ms": "0"}
+"""Events are for the dashboard, and whoever records them needs 0.25 s more to leave Ray (docs/decisions/0004)."""
 
 _NODE_VARIABLES = {
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",

@@ -35,6 +35,7 @@ class HeadDriver:
         """``attached`` is called when Ray was initialised in this process."""
         self._spec, self._environ, self._attached = spec, environ, attached
         self._client: Any = None
+        self._watching: Any = None  # the call that is out
         self._gcs_address = self._dashboard_url = ""
         self._nodes: dict[str, dict[str, Any]] = {}
         self._adopting = threading.Lock()
@@ -53,7 +54,7 @@ class HeadDriver:
     def load(self) -> None:
         """Import Ray while its node starts, with this cluster's authentication."""
         token_path = self._spec.token_path if self.shared is None else self.shared["token_path"]
-        adopt(self._environ, driver_variables(self._spec.auth, token_path))
+        adopt(self._environ, driver_variables(self._spec.auth, token_path), has_dashboard=self._spec.dashboard)
         logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it is used in a thread
         import ray  # noqa: F401
 
@@ -162,7 +163,8 @@ class HeadDriver:
         handle, backoff, attempt = self._client.handle, Backoff(), 0
         while ray.is_initialized():  # else the call would start a cluster of its own
             try:
-                answer: Mapping[str, Any] = await handle.watch.remote(version, WATCH_S)
+                self._watching = handle.watch.remote(version, WATCH_S)
+                answer: Mapping[str, Any] = await self._watching
                 return answer
             except ray.exceptions.ActorUnavailableError:  # it restarts
                 await asyncio.sleep(backoff.pause_s(attempt))
@@ -223,8 +225,11 @@ class HeadDriver:
         """Leave Ray before it is stopped: a driver of a dying cluster makes noise."""
         if self._client is not None:
             from eray._ray import attach
+            from eray._ray.calls import take_back
 
             self._client = None
+            if self._watching is not None:
+                take_back(self._watching)
             attach.detach()
 
 

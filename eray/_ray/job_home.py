@@ -17,6 +17,7 @@ from eray.errors import DirectoryError
 
 MAX_LOG_BYTES = 32 * 1024 * 1024
 KEPT_JOBS = 50
+LONGEST_S = 180 * 86_400.0
 
 
 def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
@@ -46,14 +47,14 @@ def begin(spec: NodeSpec) -> None:
 def prune(jobs: str, keep: int = KEPT_JOBS) -> None:
     """Remove the directories of clusters that ended, but for those that did so last; raises OSError.
 
-    A beacon's file tells that a cluster lives, or that its head was killed: those stay.
+    A beacon's file tells that a cluster lives, or that its head was killed: those stay, for longer than any job runs.
     """
-    ended = []
+    ended, since = [], clock.unix() - LONGEST_S
     for entry in os.scandir(jobs):
         if entry.name != naming.LOCAL and entry.is_dir(follow_symlinks=False):
-            written = os.listdir(entry.path)
-            if not any(name.startswith("beacon.") for name in written):
-                ended.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+            at, written = entry.stat(follow_symlinks=False).st_mtime, os.listdir(entry.path)
+            if at < since or not any(name.startswith("beacon.") for name in written):
+                ended.append((at, entry.path))
     for _, path in sorted(ended, reverse=True)[keep:]:
         shutil.rmtree(path, ignore_errors=True)
 

@@ -6,6 +6,7 @@ what it changes and leaves Ray as it is where that is not found: it then starts 
 
 import inspect
 import os
+from collections.abc import Mapping
 from subprocess import list2cmdline
 from typing import Any
 
@@ -48,34 +49,42 @@ def without_dashboard(parameters: Any, head: bool) -> None:
     kind: Any = node.Node
     if hasattr(kind, "start_api_server"):
         kind.start_api_server = lambda self, **options: None
-    _with_quiet_agent()
+    _with_quiet_agents()
 
 
-def _with_quiet_agent() -> None:
-    """Give the raylet an agent that costs nothing: Ray's takes a second of CPU, and the raylet waits for it."""
+def _with_quiet_agents() -> None:
+    """Give the raylet agents that cost nothing: Ray's take 1.5 s of CPU, and the raylet waits for their ports."""
     try:
         from ray import _raylet
         from ray._private import services, utils
 
-        names = ("METRICS_AGENT_PORT_NAME", "METRICS_EXPORT_PORT_NAME", "DASHBOARD_AGENT_LISTEN_PORT_NAME")
-        ports = tuple(getattr(_raylet, name) for name in names)
+        kinds = ("METRICS_AGENT", "METRICS_EXPORT", "DASHBOARD_AGENT_LISTEN", "RUNTIME_ENV_AGENT")
+        ports = tuple(getattr(_raylet, f"{kind}_PORT_NAME") for kind in kinds)
         start, agent = services.start_ray_process, os.path.join(services.RAY_PATH, "dashboard", "agent.py")
+        env_agent = os.path.join(services.RAY_PATH, "_private", "runtime_env", "agent", "main.py")
         utils.get_dashboard_dependency_error  # noqa: B018
         os.close(os.pidfd_open(os.getpid()))
     except (ImportError, AttributeError, OSError):  # another Ray, or a kernel before 5.3
         return
-    if ports != quiet_agent.PORTS or list2cmdline([quiet_agent.__file__]) != quiet_agent.__file__:
-        return  # names that we do not know, or a path that would need quotes
+    if ports != (*quiet_agent.PORTS, quiet_agent.ENV_PORT):
+        return  # names that we do not know
+    if any(list2cmdline([path]) != path for path in (quiet_agent.__file__, env_agent)):
+        return  # a path that would need quotes
+    theirs = {
+        "--dashboard_agent_command=": (agent, quiet_agent.__file__),
+        "--runtime_env_agent_command=": (env_agent, f"{quiet_agent.__file__} {env_agent}"),
+    }
 
     def start_process(command: list[str], *args: Any, **options: Any) -> Any:
-        return start([_quieted(word, agent) for word in command], *args, **options)
+        return start([_quieted(word, theirs) for word in command], *args, **options)
 
     services.start_ray_process = start_process
     # Loads aiohttp and more only to see that they are there; what it is asked for is how to start Ray's own agent.
     utils.get_dashboard_dependency_error = lambda: None
 
 
-def _quieted(word: str, agent: str) -> str:
-    if not word.startswith("--dashboard_agent_command=") or "--session-dir=" not in word or "--node-id=" not in word:
-        return word
-    return word.replace(agent, quiet_agent.__file__)
+def _quieted(word: str, theirs: Mapping[str, tuple[str, str]]) -> str:
+    for option, (path, ours) in theirs.items():
+        if word.startswith(option) and "--session-dir=" in word and "--node-id=" in word:
+            return word.replace(path, ours)
+    return word

@@ -17,7 +17,7 @@ from eray._core.tracks import Recorder
 from eray._io import net, ports
 from eray._io.log_lines import log_change
 from eray._io.ward import Ward
-from eray._ray import home
+from eray._ray import driver, home
 from eray._ray.clients import PLACE, Client, Clients
 from eray._ray.commands import start_command
 from eray._ray.notices import fault, say
@@ -197,10 +197,10 @@ class Supervisor:
         if self._clients.seen == 1 and not self._stopping:  # one word a node, not a process
             about = {name: client.hello.get(name) for name in ("world", "process_count", "indexes_on_node")}
             self.emit({"type": "busy", **about})
-        welcome: dict[str, Any] = {"type": "welcome", "purpose": self.spec.purpose, "place": place}
-        welcome |= {"is_head": self.spec.node_rank == 0, "auth": self.spec.auth, "token_path": self.spec.token_path}
-        said = (welcome, self._failure or self._ready, self._preemption)
-        return [message for message in said if message is not None]
+        spec, has_dashboard = self.spec, self.spec.dashboard or driver.shared_cluster(self.spec) is not None
+        welcome: dict[str, Any] = {"type": "welcome", "purpose": spec.purpose, "place": place, "auth": spec.auth}
+        welcome |= {"is_head": not spec.node_rank, "token_path": spec.token_path, "has_dashboard": has_dashboard}
+        return [each for each in (welcome, self._failure or self._ready, self._preemption) if each is not None]
 
     def _client_gone(self, client: Client) -> None:
         if self._stopping or self._processes.is_between:

@@ -17,7 +17,7 @@ from eray._io import limits, process
 from eray._io.log_lines import log_change
 from eray._io.output import is_one_output
 from eray._ray.children import Children
-from eray._ray.commands import ray_variables
+from eray._ray.commands import ray_defaults, ray_variables
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,8 @@ class WorldProcesses:
         self._children.pass_on(number)
 
     async def _start_own(self, world: WorldSpec) -> None:
-        spec, environ = self._spec, {**self._environ, **ray_variables(self._spec)}
+        spec, defaults = self._spec, ray_defaults(has_dashboard=self._spec.dashboard)
+        environ = {**defaults, **self._environ, **ray_variables(spec)}
         for process_index, (rank, local_index, _, _) in enumerate(world.layout(spec.nodes)):
             if rank != spec.node_rank or self._stopping:
                 continue

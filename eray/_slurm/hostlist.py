@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, product, repeat
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -107,20 +107,20 @@ class _Product(NamedTuple):
     brackets: list[list[tuple[int, int, int]]]  # lowest, highest, width
     size: int
 
-    def names(self) -> Iterator[str]:
+    def names(self) -> list[str]:
         *others, last = self.brackets
         *literals, before, after = self.literals
         choices: list[Iterable[str]] = []
         for literal, ranges in zip(literals, others, strict=True):
             choices += [literal], _numbered([""], ranges)
         names = _numbered(map("".join, product(*choices, [before])), last)
-        return map(str.__add__, names, repeat(after)) if after else names
+        return [name + after for name in names] if after else names
 
 
-def _numbered(prefixes: Iterable[str], ranges: Sequence[tuple[int, int, int]]) -> Iterator[str]:
-    """Yield every prefix with every number. A name is one addition of two texts: a list may have 100,000 names."""
+def _numbered(prefixes: Iterable[str], ranges: Sequence[tuple[int, int, int]]) -> list[str]:
+    """Return every prefix with every number. A name is one addition of two texts: a list may have 100,000 names."""
     runs = [run for each in ranges for run in _runs(*each)]
-    return chain.from_iterable(map((prefix + head).__add__, tails) for prefix in prefixes for head, tails in runs)
+    return [first + tail for prefix in prefixes for head, tails in runs for first in (prefix + head,) for tail in tails]
 
 
 def _runs(low: int, high: int, width: int) -> Iterator[tuple[str, Sequence[str]]]:

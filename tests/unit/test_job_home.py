@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,15 +51,17 @@ def test_state_directory_that_is_open_to_others_keeps_no_picture_and_says_so(spe
     assert list((tmp_path / ".eray").iterdir()) == []
 
 
-def test_oldest_ended_clusters_are_removed_and_never_a_living_one(tmp_path):
+@pytest.mark.parametrize(("age_days", "living"), [(0, ["rig-1", "rig-2"]), (179, ["rig-1", "rig-2"]), (181, [])])
+def test_oldest_ended_clusters_are_removed_and_never_a_living_one(tmp_path, age_days, living):
     written = {"rig-1": "beacon.json", "rig-2": "beacon.0.json", "local": "picture.json"}
     written |= {f"rig-{number}": "picture.json" for number in (3, 4, 5)} | {"local-1a": "logs"}
     for age, (name, file) in enumerate(reversed(written.items())):  # the first is the oldest
         (tmp_path / name).mkdir()
         (tmp_path / name / file).touch()
-        os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
+        at = time.time() - age_days * 86_400 - age
+        os.utime(tmp_path / name, (at, at))
     job_home.prune(str(tmp_path), keep=2)
-    assert sorted(os.listdir(tmp_path)) == ["local", "local-1a", "rig-1", "rig-2", "rig-5"]
+    assert sorted(os.listdir(tmp_path)) == ["local", "local-1a", *living, "rig-5"]
 
 
 def test_start_of_a_job_writes_its_beacon_and_makes_room(spec, tmp_path):

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from eray._core.nodespec import NodeSpec, WorldSpec
+from eray._ray.attach import adopt
 from eray._ray.commands import start_command
 from eray._ray.world_process import child_environment
 
@@ -104,6 +105,30 @@ def test_metrics_of_two_clusters_on_a_node_have_ports_of_their_own(gcs_address, 
     )
     assert "--metrics-export-port=0" in command.argv
     assert command.env.get("DASHBOARD_METRIC_PORT") == port
+
+
+@pytest.mark.parametrize(
+    ("dashboard", "environ", "interval"),
+    [
+        (False, {}, "0"),
+        (False, {"RAY_task_events_report_interval_ms": "500"}, "500"),
+        (True, {}, None),
+        (True, {"RAY_task_events_report_interval_ms": "500"}, "500"),
+    ],
+)
+def test_task_events_are_recorded_for_a_dashboard_or_by_the_users_wish(dashboard, environ, interval):
+    start = start_command(
+        replace(SPEC, dashboard=dashboard),
+        environ,
+        address="10.0.0.1",
+        gcs_address=None,
+        object_store_bytes=3,
+        free_port=lambda: 40001,
+    )
+    drivers = dict(environ)
+    adopt(drivers, {}, has_dashboard=dashboard)
+    for env in (start.env, drivers):
+        assert env.get("RAY_task_events_report_interval_ms") == interval
 
 
 def test_child_environment_names_the_process_and_its_devices():
