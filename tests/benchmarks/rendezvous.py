@@ -119,13 +119,13 @@ def main() -> None:
         try:
             way = "join_node" if args.by_node else "join"
             (
-                _bare(crowd, 64),
+                bare(crowd, 64),
                 _ours(crowd, 64, directory, args.measured, way),
             )  # so that neither pays for what is done once
             show_head()
             for size in sizes:
                 runs = [
-                    (_bare(crowd, size), _ours(crowd, size, directory, args.measured, way)) for _ in range(args.runs)
+                    (bare(crowd, size), _ours(crowd, size, directory, args.measured, way)) for _ in range(args.runs)
                 ]
                 show(size, runs)
                 found[str(size)] = [[asdict(each) for each in pair] for pair in runs]
@@ -178,7 +178,8 @@ def private_ray() -> Iterator[str]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _bare(crowd: Crowd, count: int) -> Meeting:
+def bare(crowd: Crowd, count: int) -> Meeting:
+    """Let as many simulated processes meet at a bare barrier."""
     name = f"barrier-{uuid.uuid4().hex}"
     handle = Barrier.options(name=name).remote()  # type: ignore[attr-defined]
     pid = ray.get(handle.ping.remote())["pid"]

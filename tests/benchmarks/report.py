@@ -1,10 +1,11 @@
 """One table a case: medians of wall and CPU seconds up to each event, and the ratios with their targets."""
 
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from timed_run import Point, TimedRun
-from ways import BY_HAND, OURS, SYMMETRIC
+from ways import BY_HAND, EAGER, ON_DEMAND, SYMMETRIC
 
 MEANINGS = {
     "supervisor": "the supervisor starts Ray",
@@ -21,12 +22,19 @@ MEANINGS = {
     "running": "JAX as planned everywhere",
     "connected": "JAX is up in every process",
     "collective": "FIRST COLLECTIVE in every process",
-    "exit": "last process's exit",
+    "over": "the world is closed",
+    "closed": "every process has left JAX and Ray",
+    "exit": "every process has run its last line",
+    "gone": "every process is gone",
+    "ending": "the head ends the cluster",
+    "cleared": "every node is cleared",
     "ended": "the command's end",
 }
-WALL_TARGETS = {BY_HAND: 0.85, SYMMETRIC: 0.6}
-CPU_TARGETS = {BY_HAND: 1.0}
-TEARDOWN_S = 3.0
+OURS = (EAGER, ON_DEMAND)
+END = ("over", "closed", "exit", "gone", "ending", "cleared", "ended")
+WALL_TARGETS = {BY_HAND: 0.7, SYMMETRIC: 0.45}
+CPU_TARGETS = {BY_HAND: 0.9}
+TEARDOWN_S = 2.0
 
 
 class Table:
@@ -74,29 +82,39 @@ class Table:
         cpus = [point.cpu_s for point in points if point.cpu_s is not None]
         return Point(median(point.wall_s for point in points), median(cpus) if cpus else None)
 
+    def cpu_s(self, way: str) -> float | None:
+        """Return the CPU seconds until the first collective."""
+        point = self._median(way, "collective")
+        return None if point is None else point.cpu_s
+
     def _ratios(self) -> list[str]:
-        ours, lines = self._median(OURS, "collective"), []
-        for way in self._ways:
-            theirs = self._median(way, "collective")
-            if way == OURS or ours is None or theirs is None:
-                continue
-            words = [f"wall {ours.wall_s / theirs.wall_s:.2f} (target {WALL_TARGETS[way]})"]
-            if ours.cpu_s and theirs.cpu_s:
-                target = f" (target {CPU_TARGETS[way]})" if way in CPU_TARGETS else ""
-                words.append(f"CPU {ours.cpu_s / theirs.cpu_s:.2f}{target}")
-            lines.append(f"eray / {way}: {', '.join(words)}")
+        lines = []
+        for way in filter(OURS.__contains__, self._ways):
+            ours = self._median(way, "collective")
+            for other in filter(WALL_TARGETS.__contains__, self._ways):
+                theirs = self._median(other, "collective")
+                if ours is None or theirs is None:
+                    continue
+                words = [f"wall {ours.wall_s / theirs.wall_s:.2f} (target {WALL_TARGETS[other]})"]
+                if ours.cpu_s and theirs.cpu_s:
+                    target = f" (target {CPU_TARGETS[other]})" if other in CPU_TARGETS else ""
+                    words.append(f"CPU {ours.cpu_s / theirs.cpu_s:.2f}{target}")
+                lines.append(f"{way} / {other}: {', '.join(words)}")
         return lines
 
     def _teardown(self) -> list[str]:
-        runs = [done.points for done in self._runs[OURS] if "ended" in done.points]
-        if not runs:
-            return []
-        closing = median(points["ended"].wall_s - points["collective"].wall_s for points in runs)
-        exits = [points["ended"].wall_s - points["exit"].wall_s for points in runs if "exit" in points]
-        after = f", of that after the last process's exit {median(exits):.2f} s" if exits else ""
-        return [
-            f"eray's end: {closing:.2f} s from the last collective to the command's end{after} (target {TEARDOWN_S})"
-        ]
+        lines = []
+        for way in filter(OURS.__contains__, self._ways):
+            runs = [done.points for done in self._runs[way] if "ended" in done.points]
+            if not runs:
+                continue
+            closing = median(points["ended"].wall_s - points["collective"].wall_s for points in runs)
+            lines.append(f"{way}: {closing:.2f} s from the last collective to the end (target {TEARDOWN_S}), of that:")
+            there = [event for event in ("collective", *END) if all(event in points for points in runs)]
+            times = sorted((median(points[event].wall_s for points in runs), event) for event in there)
+            for (before, _), (at, event) in pairwise(times):
+                lines.append(f"  {at - before:6.2f} s until {MEANINGS[event]}")
+        return lines
 
 
 def _cell(point: Point | None) -> str:

@@ -6,7 +6,8 @@ W5 is one process, W1 four by ``eray run -n 4``, both inside one node of the Slu
 symmetric-run`` needs that), else on this machine; W2 is ``srun -N2 --ntasks-per-node=2`` as the plain user. The ways
 take turns, so that what else the machine does hits all alike. Wall time ends when the last process has its first
 collective, on the clock of the process; CPU time is that of all processes of all nodes until then (``cpu_meter.py``),
-those daemons included that do not matter yet. Always exits 0: it measures, and tests nothing.
+those daemons included that do not matter yet. Of eray's best run the critical path, its phases and their floor
+follow (``floor.py``). Always exits 0: it measures, and tests nothing.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import floor
 import small_things
 from cpu_meter import CpuMeter
 from report import Table
@@ -27,6 +29,8 @@ from rig_turn import RigNode, RigUnavailable, node_pids, plain_user, rig_turn
 from slurm_rig import Rig
 from timed_run import TimedRun, run
 from ways import Command, Host, local_commands, slurm_commands
+
+from eray._core.picture import Picture
 
 Ways = dict[str, Callable[[], Command]]
 SETTLE_S = 15.0
@@ -45,12 +49,19 @@ def main() -> None:
             meter.adopt(node_pids(rig))
         for name, title, ways in _cases(args.only, rig, stack):
             table = Table(title, tuple(ways))
+            pictures: dict[str, list[Picture]] = {way: [] for way in ways}
             for round_ in range(args.runs + args.warm_up):
                 for way, command in ways.items():
                     _settle(meter)
-                    table.take(way, _timed(command(), meter, way), counts=round_ >= args.warm_up)
+                    due, began = command(), time.time()
+                    done, counts = _timed(due, meter, way), round_ >= args.warm_up
+                    table.take(way, done, counts=counts)
+                    if counts and done.succeeded and (kept := floor.newest_picture(due.state_dir, began)) is not None:
+                        pictures[way].append(kept)
             table.show()
-            found[name] = table.to_json()
+            for way, kept_ones in pictures.items():
+                floor.show(way, kept_ones, table.cpu_s(way))
+            found[name] = table.to_json() | {"paths": {way: floor.as_json(kept) for way, kept in pictures.items()}}
     if args.json:
         Path(args.json).write_text(json.dumps(found, indent=1) + "\n")
 

@@ -24,6 +24,10 @@ EVENTS = (
     (re.compile(r"event=world-phase .*phase=planned\b"), "planned"),
     (re.compile(r"event=world-phase .*phase=published\b"), "published"),
     (re.compile(r"event=world-phase .*phase=running\b"), "running"),
+    (re.compile(r"event=world-phase .*phase=closed\b"), "over"),
+    (re.compile(r"event=process-ended\b"), "gone"),
+    (re.compile(r"event=cluster-ended\b"), "ending"),
+    (re.compile(r"event=node-ended\b"), "cleared"),
 )
 LIMIT_S = 120.0
 LAST_WORDS_S = 2.0

@@ -18,7 +18,7 @@ from typing import Protocol
 
 HERE = Path(__file__).resolve().parent
 RAY_PORT, JAX_PORT = 6379, 8476
-OURS, BY_HAND, SYMMETRIC = "eray", "by hand", "symmetric-run"
+EAGER, ON_DEMAND, BY_HAND, SYMMETRIC = "eray", "eray, on demand", "by hand", "symmetric-run"
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,11 @@ class Command:
     env: Mapping[str, str]
     cwd: str
     enough: int = 0
+
+    @property
+    def state_dir(self) -> str:
+        """Where eray keeps how its clusters ended."""
+        return os.path.join(self.env["HOME"], ".eray")
 
 
 class Place(Protocol):
@@ -51,12 +56,12 @@ class Host:
     python: str = sys.executable
     scripts: Path = HERE
     has_own_pids: bool = False
-    _temporary: list[str] = field(default_factory=list)
+    _temporary: list[str] = field(default_factory=lambda: [tempfile.mkdtemp(prefix="eb", dir="/tmp")])
 
     def command(self, argv: Sequence[str], env: Mapping[str, str]) -> Command:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "ERAY_", "RAY_", "JAX_"))}
         tree = str(HERE.parents[1])
-        return Command(tuple(argv), {**clean, "PYTHONPATH": tree, **env}, tree)
+        return Command(tuple(argv), {**clean, "HOME": self._temporary[0], "PYTHONPATH": tree, **env}, tree)
 
     def ray(self) -> dict[str, str]:
         """Return what by_hand_local.sh needs, free of all other Rays here."""
@@ -76,15 +81,15 @@ def local_commands(place: Place, count: int) -> dict[str, Callable[[], Command]]
     program = str(place.scripts / "first_collective.py")
     runner = [] if count == 1 else ["-m", "eray", "run", "-n", str(count), "--", place.python]
 
-    def ours() -> Command:
-        return place.command([place.python, *runner, program], {"ERAY_LOG": "info"})
+    def ours(**more: str) -> Command:
+        return place.command([place.python, *runner, program], {"ERAY_LOG": "info", **more})
 
     def theirs(script: str) -> Command:
         return place.command(
             ["bash", str(place.scripts / script)], {**_baseline(place.python), "COUNT": str(count), **place.ray()}
         )
 
-    ways = {OURS: ours, BY_HAND: lambda: theirs("by_hand_local.sh")}
+    ways = {EAGER: ours, ON_DEMAND: lambda: ours(ERAY_ATTACH="demand"), BY_HAND: lambda: theirs("by_hand_local.sh")}
     return ways | ({SYMMETRIC: lambda: theirs("symmetric_local.sh")} if place.has_own_pids else {})
 
 
@@ -98,7 +103,8 @@ def slurm_commands(python: str, scripts: Path, env: Mapping[str, str], cwd: str)
         return Command(("salloc", "--quiet", "-N2", "--ntasks-per-node=2", *argv), {**env, **more}, cwd, enough)
 
     return {
-        OURS: lambda: allocated(ours, {"ERAY_LOG": "info"}, 0),
+        EAGER: lambda: allocated(ours, {"ERAY_LOG": "info"}, 0),
+        ON_DEMAND: lambda: allocated(ours, {"ERAY_LOG": "info", "ERAY_ATTACH": "demand"}, 0),
         BY_HAND: lambda: allocated(("bash", f"{scripts}/by_hand_slurm.sh"), theirs, 4),
         SYMMETRIC: lambda: allocated(("bash", f"{scripts}/symmetric_slurm.sh"), theirs, 4),  # else two minutes
     }
