@@ -1,6 +1,6 @@
 """How a connected process asks the coordinator: as a driver of Ray, or by its node's supervisor (ERAY_ATTACH)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +10,10 @@ from eray.errors import ClusterLostError
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient
+
+
+NO_CLUSTER_UNASKED = ("RAY_ENABLE_AUTO_CONNECT", "0")
+"""With it Ray's functions refuse a process that is no driver; else they start another cluster, without a word."""
 
 
 class Stoppable(Protocol):
@@ -52,10 +56,11 @@ def by_ray(node: str) -> Asking:
     return Asking(CoordinatorClient(handle), CoordinatorClient(handle, call=calls), calls)
 
 
-def by_line(link: Link, attach: Callable[[], None]) -> Asking:
+def by_line(link: Link, attach: Callable[[], None], environ: MutableMapping[str, str]) -> Asking:
     """Ask over the line to the supervisor; ``attach`` makes this process a driver, when that is needed."""
     from eray._ray.relayed import RelayedCall, RelayedClient
 
+    environ.setdefault(*NO_CLUSTER_UNASKED)
     call, calls = RelayedCall(link), RelayedCall(link)
 
     def take(message: Mapping[str, Any]) -> None:

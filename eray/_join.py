@@ -122,7 +122,7 @@ class Join:
             address, up_to_date = ready["gcs_address"], variables == imported_with
             attach.attach(address, node=node, namespace=self._namespace, up_to_date=up_to_date)
 
-        self._asking = by_line(link, attach_ray) if on_demand else None
+        self._asking = by_line(link, attach_ray, self._environ) if on_demand else None
         link.watch(self._on_message, self._on_lost)
         if not on_demand:
             with self._spans.during("attach"):

@@ -94,8 +94,8 @@ class Window:
             try:
                 self._channel = self._runner.run(self._dial(door))
                 return self._ask()
-            except BeaconError as exc:
-                problem = problem or _silent(door, exc)
+            except BeaconError:
+                problem = problem or _silent(self._site.node, door)
                 silent.append(door)
             except (ErayError, ChannelClosed) as exc:
                 problem = problem or exc
@@ -145,7 +145,7 @@ class Window:
             return RayAttachError(
                 self._site.node, found, "start one by `eray run` or `eray up`, or name a job: `--job`"
             )
-        remedy = "a job gets a cluster by its first `eray run`, `eray up` or `eray.connect()`"
+        remedy = "a job gets a cluster by its first `eray run`, `eray up` or `eray.connect()`, see `squeue`"
         where = self._site.settings.state_dir
         return no_such_cluster(name, here, clock.unix(), node=self._site.node, where=where, remedy=remedy)
 
@@ -176,13 +176,16 @@ def _starting(life: Mapping[str, Any]) -> Picture:
     return _read(about | {"head": life["node"], "phase": "starting", "taken_at": clock.unix()})
 
 
-def _silent(door: Door, exc: BeaconError) -> ClusterLostError:
-    """Say that a cluster which left no last picture does not answer: Slurm has killed it, or a firewall is between."""
-    job = f"see whether job {door.job} still runs (`squeue -j {door.job}`)" if door.job else "see whether it still runs"
+def _silent(node: str, door: Door) -> ClusterLostError:
+    """Say that a cluster which left no last picture does not answer: Slurm has killed it, or a firewall is between.
+
+    ``node`` is where that was found.
+    """
+    runs = f"see by `squeue -j {door.job}` whether it still runs" if door.job else "see whether it still runs"
     return ClusterLostError(
-        door.node,
-        f"{door} does not answer ({exc.found}), and it left no last picture",
-        f"{job}; where it does, run this on one of its nodes",
+        node,
+        f"the head of {door}, {door.node}, does not answer, and how it ended was not kept",
+        f"look at `eray logs --job {door.job or door.key}`, and {runs}; where it does, run this on one of its nodes",
     )
 
 

@@ -114,7 +114,8 @@ def misspelled(environ: Iterable[str]) -> list[str]:
         if name == word or word in known or word.startswith("TEST_"):
             continue
         longer = [each for each in known if word.startswith(f"{each}_")]
-        close = get_close_matches(word, known, n=1, cutoff=ALIKE) or longer
+        swapped = [each for each in known if sorted(word) == sorted(each)]
+        close = get_close_matches(word, known, n=1, cutoff=ALIKE) or swapped or longer
         if close:
             lines.append(f"{name} is set, and eray reads no such variable; did you mean {PREFIX}{close[0]}?")
     return lines

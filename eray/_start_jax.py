@@ -4,6 +4,7 @@ import socket
 import sys
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from eray._core.naming import host_port
@@ -12,7 +13,7 @@ from eray._core.tracks import Recorder
 from eray._core.verdict import Expected, first_difference
 from eray._io import clock, net
 from eray._io.devices import read_hardware
-from eray.errors import JaxMismatchError, JoinTimeoutError
+from eray.errors import ConfigurationError, JaxMismatchError, JoinTimeoutError
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient, JoinAnswer
@@ -48,6 +49,7 @@ class JaxStart:
 
         Raises:
             JaxStateError: the program started JAX, or touched a backend, before.
+            ConfigurationError: this Python has no JAX.
         """
         from eray._jax import runtime
 
@@ -55,6 +57,11 @@ class JaxStart:
         runtime.set_defaults(environ)
         if "jax" in sys.modules:
             runtime.require_untouched()
+        elif find_spec("jax") is None:
+            raise ConfigurationError(
+                f"{sys.executable}, which runs this process, has no jax; install it there (`{sys.executable} -m pip "
+                "install jax`), run the program by the Python that has it, or call connect(jax=False)"
+            )
         self._started = False
         self._spans = spans
         self._loading = runtime.JaxImport(spans)

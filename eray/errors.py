@@ -224,8 +224,9 @@ class NodesMissingError(ClusterError, TimeoutError):
         self.missing, self.expected, self.timeout_s, self.doing = missing, expected, timeout_s, doing
 
     def __str__(self) -> str:
+        nodes = f"{self.expected} node{'' if self.expected == 1 else 's'}"
         return (
-            f"{self.missing} (of {self.expected} nodes) did not {self.doing} within {self.timeout_s:g} s; look at the "
+            f"{self.missing} (of {nodes}) did not {self.doing} within {self.timeout_s:g} s; look at the "
             "log of eray on that node, or raise ERAY_CLUSTER_TIMEOUT_S"
         )
 

@@ -12,7 +12,7 @@ def main() -> None:
     import ray
 
     nodes = cluster.topology().nodes
-    print(f"the cluster at {cluster.address} has {len(nodes)} nodes")
+    print(f"nodes of the cluster at {cluster.address}: {len(nodes)}")
     where = ray.remote(num_cpus=0)(lambda: ray.get_runtime_context().get_node_id())
     for node in nodes:
         pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.ray_node_id, soft=False)

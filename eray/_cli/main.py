@@ -28,6 +28,10 @@ COMMANDS = {
 }
 
 
+ALIKE = 0.7
+"""From which likeness on, of 0 to 1, a word is taken for a misspelled one."""
+
+
 class _Formatter(argparse.HelpFormatter):
     def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
         """Show ``-- CMD …`` where the program stands: argparse would write ``...``."""
@@ -51,13 +55,17 @@ class CommandParser(argparse.ArgumentParser):
 
     def _meant(self, left: Sequence[str]) -> str:
         """Return the option that the first of these words is nearly, as a question."""
-        from difflib import get_close_matches
-
         word = left[0].partition("=")[0]
         known = [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
-        longer = [name for name in known if word.startswith("--") and name.startswith(word)]
-        close = longer or get_close_matches(word, known, n=1)
-        return f"; did you mean {' or '.join(close)}?" if close else ""
+        return _meant_by(word, known, [name for name in known if word.startswith("--") and name.startswith(word)])
+
+
+def _meant_by(word: str, known: Collection[str], longer: Collection[str] = ()) -> str:
+    """Return what the word is nearly, as a question; those that are ``longer`` come first."""
+    from difflib import get_close_matches
+
+    close = longer or get_close_matches(word, known, n=1, cutoff=ALIKE)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def _warn() -> None:
@@ -72,10 +80,14 @@ def _warn() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = command_parser([word for word in arguments if not word.startswith("-")][:1])
+    named = [word for word in arguments if not word.startswith("-")][:1]
+    parser = command_parser(named)
     try:
         if not arguments:
             parser.print_help(sys.stderr)
+        if named and named[0] not in COMMANDS and arguments[0] in (named[0], "--log-json"):
+            meant = _meant_by(named[0], COMMANDS) or f"; the commands are {', '.join(COMMANDS)}"
+            parser.error(f"{named[0]!r} is no command{meant}")
         args = parser.parse_args(arguments)
         if args.log_json:
             os.environ[LOG_FORMAT] = "json"  # the processes that it starts write the same

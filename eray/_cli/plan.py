@@ -122,7 +122,8 @@ def _as_text(plan: Plan, starts: Sequence[str]) -> list[str]:
     if plan.head:
         rows.append(("head", plan.head))
     if plan.process_count is not None:
-        rows.append(("processes", f"{plan.process_count}, {len(plan.processes)} shown"))
+        shown = len(plan.processes)
+        rows.append(("processes", f"{plan.process_count}{f', {shown} shown' if shown < plan.process_count else ''}"))
     lines = [f"{name:<13} {value}" for name, value in rows]
     if plan.processes or starts:
         lines += ["", *(_table(plan) if plan.processes else starts)]

@@ -8,6 +8,7 @@ from collections.abc import MutableMapping, Sequence
 from functools import partial
 
 from eray._bringup import Site, local_spec, ray_environment, step_spec
+from eray._cli.counts import whole_number
 from eray._cli.program import program_of
 from eray._cli.step import add_step_arguments, run_step, step_of
 from eray._core.division import OPTION, VARIABLE, check_division
@@ -25,23 +26,28 @@ from eray.errors import DevicePlanError, UsageError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("-n", "--processes", type=_count, metavar="N", help="processes in all")
-    parser.add_argument("--processes-per-node", type=_count, metavar="K", help="processes on each node (default: 1)")
+    parser.add_argument("-n", "--processes", type=whole_number, metavar="N", help="processes in all")
+    parser.add_argument(
+        "--processes-per-node", type=whole_number, metavar="K", help="processes on each node (default: 1)"
+    )
     parser.add_argument(
         "--devices-per-process",
-        type=_count,
+        type=whole_number,
         metavar="D",
         help="devices of one process, not of the node: K processes need K times D GPUs there; on CPUs JAX makes D",
     )
     parser.add_argument(
         "--max-restarts",
-        type=partial(_count, least=0),
+        type=partial(whole_number, least=0),
         default=0,
         metavar="R",
         help="start the world again after a failure, R times",
     )
     parser.add_argument(
-        "--min-nodes", type=_count, metavar="M", help="nodes that a restart needs (default: 1); needs --max-restarts"
+        "--min-nodes",
+        type=whole_number,
+        metavar="M",
+        help="nodes that a restart needs (default: 1); needs --max-restarts",
     )
     parser.add_argument("--dry-run", action="store_true", help="print what would be started")
     add_step_arguments(parser)
@@ -173,9 +179,3 @@ def _require_local(slurm: SlurmEnvironment) -> None:
         raise foreign_error(slurm)
     if slurm.mode is Mode.RAY_WORKER:
         raise UsageError("`eray run` inside a Ray worker or job driver would start a Ray within Ray; use eray.launch()")
-
-
-def _count(text: str, least: int = 1) -> int:
-    if not text.isdigit() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, {least} or more")
-    return int(text)

@@ -17,7 +17,8 @@ MARKS = (":job_id:", ":actor_name:", ":task_name:")
 _MARKS_BYTES = 512
 _GREETING = re.compile(r"\S+ \S+\t(INFO|SUCC) (scripts|cli_output_helpers|usage_lib)\.py:\d+ -- ")
 """What `ray start` prints where all is well, with commands that would end or join other clusters."""
-_WORKER = re.compile(r"(worker-.*\.(out|err)|job-driver-.*\.log)$")
+_JOB_DRIVER = "job-driver-"
+_WORKER = re.compile(rf"(worker-.*\.(out|err)|{_JOB_DRIVER}.*\.log)$")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,11 @@ def is_own(log: LogFile) -> bool:
     if log.size > _MARKS_BYTES:
         return True
     return any(line and not line.startswith(MARKS) for line in last_lines(log.path, len(MARKS) + 1))
+
+
+def is_of_ray_job(log: LogFile) -> bool:
+    """Tell whether it is what a Ray Job's program printed."""
+    return os.path.basename(log.path).startswith(_JOB_DRIVER)
 
 
 def _logs_in(directory: str) -> Iterator[LogFile]:

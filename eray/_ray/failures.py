@@ -57,10 +57,11 @@ class Failures:
         if spec.world is not None:
             self.generations = Generations(spec, spec.world, nodes, begins=self._begin, over=self.fail, spawn=spawn)
 
-    def finish(self, code: int) -> None:
-        """End the cluster; the first call decides the code."""
-        if not self.result.done():
+    def finish(self, code: int) -> bool:
+        """End the cluster; the first call decides the code. Return whether this was it."""
+        if is_first := not self.result.done():
             self.result.set_result(code)
+        return is_first
 
     def fail(self, cause: str, code: int, culprit: int | None = None, error: Message | None = None) -> None:
         """Keep the first cause, tell everybody, and end unless the processes do so by themselves soon."""

@@ -103,9 +103,9 @@ class Head:
                 await server.close()
         return code
 
-    def finish(self, code: int) -> None:
-        """End the cluster; the first call decides the code."""
-        self._failures.finish(code)
+    def finish(self, code: int) -> bool:
+        """End the cluster; the first call decides the code. Return whether this was it."""
+        return self._failures.finish(code)
 
     def handle(self, rank: int, message: Message) -> None:
         """Take what a node says."""

@@ -18,10 +18,11 @@ from eray._io import clock, files, limits, process
 from eray._io.lock import LOCK_NAME, SPAWN_LOCK, NodeLock
 from eray._io.uptime import own_age_s
 from eray._ray.notices import say
-from eray.errors import DirectoryError, LimitError
+from eray.errors import DirectoryError, LimitError, NodeLockedError
 
-LOCK_WAIT_S, HEAD_FIRST_S = 10.0, 2.0
-"""How long a predecessor may take to end, and how much longer other nodes than the head wait: it says who has them."""
+LOCK_WAIT_S, HEAD_FIRST_S, SILENT_S = 10.0, 2.0, 2.0
+"""How long a predecessor may take to end, how much longer other nodes than the head wait, for it says who has them, and
+for how long nothing is said of it."""
 LEFT_AFTER_S = 5.0
 ROOM_S = 5.0
 """How often it is seen whether the disk is full."""
@@ -110,11 +111,20 @@ def _locked(spec: NodeSpec) -> NodeLock:
         files.private_directory(spec.run_dir, spec.tmpdir)
         lock = NodeLock(spec.run_dir)
         with suppress(FileNotFoundError):
-            lock.acquire(LOCK_WAIT_S + (HEAD_FIRST_S if spec.node_rank else 0.0))
+            _acquire(lock, spec)
             if os.path.exists(lock.path):
                 return lock
             lock.release()
     raise DirectoryError(spec.run_dir, "is removed again and again", "see which other program clears it away")
+
+
+def _acquire(lock: NodeLock, spec: NodeSpec) -> None:
+    try:
+        lock.acquire(SILENT_S)
+    except NodeLockedError as exc:
+        if spec.node_rank == 0:
+            say(f"waiting {LOCK_WAIT_S:g} s for a cluster of this job on node {spec.node} to end ({exc.holder})")
+        lock.acquire(LOCK_WAIT_S - SILENT_S + (HEAD_FIRST_S if spec.node_rank else 0.0))
 
 
 def announce(spec: NodeSpec, access: Mapping[str, Any]) -> None:

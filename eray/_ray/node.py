@@ -152,9 +152,8 @@ async def _lead(spec: NodeSpec, supervisor: Supervisor, listening: Callable[[], 
     head = Head(spec, supervisor, driver)
 
     def on_signal(number: int) -> None:
-        if spec.purpose != "tasks":
+        if head.finish(128 + number) and spec.purpose != "tasks":
             say(f"{signal.Signals(number).name}: stopping")
-        head.finish(128 + number)
 
     signals = Signals(on_signal, supervisor.warn, supervisor.forward, warnings=spec.preemption_signals, led=led)
 

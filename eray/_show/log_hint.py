@@ -1,12 +1,34 @@
 """Say where the cause of a failure can be read: by ``eray logs`` where it has something to show, else elsewhere."""
 
+import re
+
 from eray._core.access import PURPOSES
 from eray._core.outcome import keeps_logs
 from eray._core.picture import Picture
+from eray.errors import ClusterError
+
+OUTPUT = "look at what the program printed, in the job's output file (`#SBATCH --output`, else slurm-<job>.out)"
+RAISED = re.compile(r"\b\w+(Error|Exception): ")
+"""From here on a cause has the program's own words."""
+
+
+def failure_hint(picture: Picture) -> str:
+    """Return what to look at after a failure, nothing where its cause says already what to do.
+
+    What a program of a Slurm job failed by stands in what it printed; eray's logs tell of Ray, nodes and eray.
+    """
+    ending = picture.ending
+    if ending is None or ending.code == ClusterError.exit_code:
+        return log_hint(picture)
+    first, *_ = (ending.cause or "").splitlines() or [""]
+    if "; " in RAISED.split(first)[0]:
+        return ""
+    is_programs = picture.job is not None and picture.purpose in ("run", "tasks") and not first.startswith("node ")
+    return OUTPUT if is_programs else log_hint(picture)
 
 
 def log_hint(picture: Picture) -> str:
-    """Return what to look at.
+    """Return how the logs are read.
 
     The logs of a cluster that lives are on its nodes; of one that ended there are those that were kept, if any.
     """

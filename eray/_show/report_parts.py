@@ -6,6 +6,7 @@ from datetime import tzinfo
 from eray._core.access import PURPOSES
 from eray._core.picture import Picture
 from eray._core.topology import World
+from eray._show.failed_worlds import has_failed, joined_words
 from eray._show.markup import Html, facts, join, table, tag, with_code
 from eray._show.node_rows import NodeRow
 from eray._show.ownership import state_of
@@ -51,8 +52,9 @@ def summary(picture: Picture, rows: Sequence[NodeRow], zone: tzinfo) -> Html:
     at_end = " at the end" if picture.phase == "ended" else ""
     told.append((f"nodes ready{at_end}", f"{ready:,} of {len(rows):,}"))
     worlds = () if picture.topology is None else picture.topology.worlds
-    running = sum(process.state == "running" for world in worlds for process in world.processes)
-    told.append((f"processes running{at_end}", f"{running:,} of {sum(world.process_count for world in worlds):,}"))
+    if not any(has_failed(picture, world) for world in worlds):  # else that is how far the others had ended
+        running = sum(process.state == "running" for world in worlds for process in world.processes)
+        told.append((f"processes running{at_end}", f"{running:,} of {sum(world.process_count for world in worlds):,}"))
     cells = [cell for row in rows for cell in row.cells]
     if cells:
         kinds = sorted({cell.device.kind for cell in cells if cell.device and cell.device.kind})
@@ -82,7 +84,7 @@ def problems(found: Sequence[Trouble]) -> Html:
                 ": ",
                 each.found,
             ),
-            tag("p", tag("b", "Remedy"), ": ", with_code(each.remedy), class_="remedy"),
+            tag("p", tag("b", "Remedy"), ": ", with_code(each.remedy), class_="remedy") if each.remedy else "",
             class_=each.level,
         )
         for each in found
@@ -105,7 +107,7 @@ def _world(world: World, picture: Picture, zone: tzinfo) -> Html:
     told: list[tuple[str, object]] = [
         ("phase at the end" if picture.phase == "ended" else "phase", world.phase.value),
         ("generation", world.generation),
-        ("processes", f"{len(world.processes):,} of {world.process_count:,} joined"),
+        ("processes", joined_words(picture, world)),
         ("process 0 listens at", world.coordinator_address or "not published yet"),
     ]
     if world.failure is not None:

@@ -9,7 +9,7 @@ from eray._core.access import PURPOSES
 from eray._core.phase import Phase
 from eray._core.picture import Picture
 from eray._show.lines import Line, labelled, plain, styled
-from eray._show.log_hint import log_hint
+from eray._show.log_hint import failure_hint, log_hint
 from eray._show.node_rows import node_rows
 from eray._show.status_nodes import node_lines
 from eray._show.status_worlds import world_lines
@@ -20,6 +20,7 @@ from eray._show.words import hosts, one_line, the_first
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
+ENDED = (Phase.CLOSED, Phase.FAILED)
 PHASES = {"starting": "yellow", "up": "green"}
 SHORT = 40
 """Characters for the nodes in a hint; they stand above it too."""
@@ -83,8 +84,8 @@ def head_lines(picture: Picture, zone: tzinfo) -> Iterator[Line]:
 def _hints(picture: Picture, waits: Waits) -> Iterator[str]:
     """Yield what can be done, the most urgent first."""
     if picture.ending is not None:
-        if picture.ending.has_failed:
-            yield log_hint(picture)
+        if picture.ending.has_failed and (hint := failure_hint(picture)):
+            yield hint
         return
     # Ray takes its time to start: that is worth a hint only where time gets short.
     late = [wait for wait in waits.nodes if is_long(wait)]
@@ -100,7 +101,8 @@ def _hints(picture: Picture, waits: Waits) -> Iterator[str]:
     for wait in waits.worlds:
         if is_long(wait) and (wait.world, wait.generation) not in silent:
             yield _world_hint(picture, wait)
-    if picture.topology is not None and picture.topology.preemption is not None:
+    goes_on = not worlds or any(world.phase not in ENDED for world in worlds)
+    if goes_on and picture.topology is not None and picture.topology.preemption is not None:
         yield "save before the job ends: `conn.should_save(step)` is true at one step in all processes"
 
 

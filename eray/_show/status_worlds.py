@@ -7,6 +7,7 @@ from datetime import tzinfo
 from eray._core.phase import Phase
 from eray._core.picture import Picture
 from eray._core.topology import Restart, World
+from eray._show.failed_worlds import has_failed, joined_words
 from eray._show.lines import Line, labelled
 from eray._show.timeline import DOING
 from eray._show.waits import OVER, Missing, Waits, WorldWait, is_silent
@@ -88,6 +89,8 @@ def _style(picture: Picture, world: World) -> str:
 
 
 def _count(picture: Picture, world: World) -> str:
+    if has_failed(picture, world):
+        return joined_words(picture, world)
     states = Counter(process.state for process in world.processes)
     over = [f"{states[state]:,} {state}" for state in ("left", "failed", "dead") if states[state]]
     of = f"of {world.process_count:,}"

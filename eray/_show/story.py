@@ -3,11 +3,21 @@
 from datetime import tzinfo
 from textwrap import dedent, indent
 
+from eray._core import naming
+from eray._core.access import PURPOSES
 from eray._core.picture import Picture
 from eray._show.status import head_lines
 from eray._show.wording import clean
 
 OUTPUT = "what the program printed is in the job's output file (`#SBATCH --output`, else slurm-<job>.out)"
+
+
+def output_line(job: str, purpose: str | None) -> str:
+    """Return where the output of a program stands; ``purpose`` is what started the cluster, None where unknown."""
+    if not naming.is_local(job):
+        return OUTPUT
+    where = f"`{PURPOSES[purpose]}` prints it" if purpose == "run" else "it was started"
+    return f"what the program prints stands where {where}"
 
 
 def story_lines(picture: Picture, count: int, zone: tzinfo) -> list[str]:

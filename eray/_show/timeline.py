@@ -184,6 +184,8 @@ def _what(step: Step) -> str:
 
 
 def _name(step: Step) -> str:
+    if step.span == UNACCOUNTED and step.before == BEFORE_CONNECT[-1]:
+        return "its program, before eray.connect()"
     return step.span if step.before is None else f"{step.span}, before {step.before}"
 
 

@@ -8,7 +8,8 @@ from typing import Literal
 from eray._core.phase import COMPLETE
 from eray._core.picture import Picture
 from eray._core.topology import World
-from eray._show.log_hint import log_hint
+from eray._show.failed_worlds import first_failed
+from eray._show.log_hint import failure_hint, log_hint
 from eray._show.node_rows import NodeRow
 from eray._show.ownership import Cell, Claim
 from eray._show.waits import Waits, is_long, is_silent, raising, waits_of
@@ -20,7 +21,7 @@ LOOK = "`eray doctor` on that node names what it lacks; its log says where it st
 
 @dataclass(frozen=True)
 class Trouble:
-    """One thing that is wrong, or may be: a ``note`` is only worth knowing."""
+    """One thing that is wrong, or may be: a ``note`` is only worth knowing; no ``remedy`` where ``found`` has it."""
 
     level: Literal["error", "warning", "note"]
     found: str
@@ -40,7 +41,7 @@ def _ending(picture: Picture) -> Iterator[Trouble]:
     ending = picture.ending
     if ending is not None and ending.has_failed:
         cause = f": {ending.cause}" if ending.cause else ", and no cause is known"
-        yield Trouble("error", f"the cluster ended with code {ending.code}{cause}", log_hint(picture))
+        yield Trouble("error", f"the cluster ended with code {ending.code}{cause}", failure_hint(picture))
 
 
 def _nodes(picture: Picture, rows: Sequence[NodeRow], waits: Waits) -> Iterator[Trouble]:
@@ -76,15 +77,18 @@ def _worlds(picture: Picture, waits: Waits) -> Iterator[Trouble]:
     for world in () if picture.topology is None else picture.topology.worlds:
         name = f"world {world.name!r} (generation {world.generation})"
         if world.failure is not None and world.failure not in told:
-            remedy = f"{log_hint(picture)}; `eray run --max-restarts R` starts it again after a death"
+            again = "`eray run --max-restarts R` starts it again after a death"
+            remedy = "; ".join(filter(None, (failure_hint(picture), again)))
             yield Trouble("error", f"{name} failed: {world.failure}", remedy)
-        for state in ("dead", "failed"):
+        told_all = first_failed(picture, world) is not None  # the others ended because of that one
+        for state in () if told_all else ("dead", "failed"):
             gone = [process for process in world.processes if process.state == state]
             if not gone or (len(gone) == 1 and f"process {gone[0].process_index} " in f"{world.failure} {told}"):
                 continue  # the cause has named it
             where = folded_names(list(dict.fromkeys(process.node for process in gone)))
             found = f"{name}: {_by_index([process.process_index for process in gone])} on {where}: {state}"
-            yield Trouble("error", found, f"the first that failed is the cause; {log_hint(picture)}")
+            first = "the first that failed is the cause"
+            yield Trouble("error", found, "; ".join(filter(None, (first, failure_hint(picture)))))
         yield from _absent(picture, world, name, waits)
 
 
@@ -106,7 +110,8 @@ def _absent(picture: Picture, world: World, name: str, waits: Waits) -> Iterator
     else:
         return
     more = raising(picture, "ERAY_JOIN_TIMEOUT_S", longest, "; ")
-    yield Trouble("warning", found, f"see whether each started and called eray.connect(){more}")
+    who = "it" if len(absent) == 1 else "each"
+    yield Trouble("warning", found, f"see whether {who} started and called eray.connect(){more}")
 
 
 def _by_index(indexes: Collection[int]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from eray._core.counted import counted
 from eray._slurm import variables as v
 from eray._slurm.hostlist import expand_hostlist
 from eray._slurm.task import Task, read_task
@@ -142,7 +143,9 @@ def job_nodes(environ: Mapping[str, str]) -> tuple[str, ...]:
     nodes = tuple(expand_hostlist(text, name))
     count = v.read_whole(environ, *v.JOB_NUM_NODES[:1])
     if text and count is not None and count != len(nodes):
-        raise v.contradiction(environ, (name, v.JOB_NUM_NODES[0]), f"the list has {len(nodes)} names, not {count}")
+        raise v.contradiction(
+            environ, (name, v.JOB_NUM_NODES[0]), f"the list has {counted(len(nodes), 'name')}, not {count}"
+        )
     groups = node_groups(environ)
     return tuple(node for group in groups for node in group) if groups else nodes
 

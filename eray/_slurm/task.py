@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eray._core.counted import counted
 from eray._slurm import variables as v
 from eray._slurm.counts import expand_counts
 from eray._slurm.hostlist import expand_hostlist
@@ -41,21 +42,25 @@ def read_task(environ: Mapping[str, str]) -> Task:
     nodes = tuple(expand_hostlist(environ[v.STEP_NODELIST], v.STEP_NODELIST))
     counts = expand_counts(environ[v.STEP_TASKS_PER_NODE], v.STEP_TASKS_PER_NODE)
     if len(counts) != len(nodes):
-        reason = f"the list has {len(nodes)} nodes, the counts are for {len(counts)}"
+        reason = f"the list has {counted(len(nodes), 'node')}, the counts are for {len(counts)}"
         raise v.contradiction(environ, (v.STEP_NODELIST, v.STEP_TASKS_PER_NODE), reason)
     if v.read_whole(environ, v.STEP_NUM_NODES) not in (None, len(nodes)):
-        raise v.contradiction(environ, (v.STEP_NODELIST, v.STEP_NUM_NODES), f"the list has {len(nodes)} nodes")
+        raise v.contradiction(
+            environ, (v.STEP_NODELIST, v.STEP_NUM_NODES), f"the list has {counted(len(nodes), 'node')}"
+        )
     count = sum(counts)
     if v.read_whole(environ, v.STEP_NUM_TASKS) not in (None, count):
         raise v.contradiction(environ, (v.STEP_TASKS_PER_NODE, v.STEP_NUM_TASKS), f"the counts add up to {count}")
     index, rank, local = (v.read_whole(environ, name) or 0 for name in (v.PROCID, v.NODEID, v.LOCALID))
     if rank >= len(nodes):
-        raise v.contradiction(environ, (v.NODEID, v.STEP_NODELIST), f"the step has {len(nodes)} nodes")
+        raise v.contradiction(environ, (v.NODEID, v.STEP_NODELIST), f"the step has {counted(len(nodes), 'node')}")
     if index >= count:
-        raise v.contradiction(environ, (v.PROCID, v.STEP_TASKS_PER_NODE), f"the step has {count} tasks")
+        raise v.contradiction(environ, (v.PROCID, v.STEP_TASKS_PER_NODE), f"the step has {counted(count, 'task')}")
     if local >= counts[rank]:
         raise v.contradiction(
-            environ, (v.LOCALID, v.NODEID, v.STEP_TASKS_PER_NODE), f"node {nodes[rank]} has {counts[rank]} tasks"
+            environ,
+            (v.LOCALID, v.NODEID, v.STEP_TASKS_PER_NODE),
+            f"node {nodes[rank]} has {counted(counts[rank], 'task')}",
         )
     if (environ.get(v.NODENAME) or nodes[rank]) != nodes[rank]:
         raise v.contradiction(

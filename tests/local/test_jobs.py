@@ -92,7 +92,7 @@ def test_submit_streams_and_a_driver_that_a_signal_ended_has_its_code(cluster: C
 
 def test_submitted_driver_attaches_and_runs_tasks(cluster: Cluster) -> None:
     result = cluster.place.eray("submit", "--", "python", EXAMPLES / "ray_job.py").wait().check()
-    assert re.search(rf"the cluster at \S+:{cluster.port} has 1 nodes", result.stdout)
+    assert re.search(rf"nodes of the cluster at \S+:{cluster.port}: 1", result.stdout)
     assert "a task ran on node 0, " in result.stdout
 
 

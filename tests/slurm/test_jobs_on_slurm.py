@@ -1,5 +1,7 @@
 """Ray Jobs on a job of several nodes: from the login node, from its nodes, and when the job is over."""
 
+import re
+
 import pytest
 from slurm_rig import Job, Rig
 from worlds import expect_nothing_left
@@ -27,7 +29,7 @@ def end(rig: Rig, job: Job) -> None:
 def test_login_node_submits_to_the_cluster_of_a_job(rig: Rig) -> None:
     job = start(rig)
     result = rig.run(["eray", "submit", "--job", job.id, "--", "python", DRIVER]).check()
-    assert "has 2 nodes" in result.stdout
+    assert re.search(r"nodes of the cluster at \S+: 2$", result.stdout, re.MULTILINE), result.stdout
     assert "a task ran on node 0, node01, " in result.stdout
     assert "a task ran on node 1, node02, " in result.stdout
     assert f"runs on the cluster of job {job.id}" in result.stderr

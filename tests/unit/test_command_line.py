@@ -145,3 +145,16 @@ def test_script_for_another_shell_knows_all_commands(shell, word, capsys):
     script = capsys.readouterr().out
     assert word in script
     assert [name for name in COMMANDS if name not in script] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["statsu"], "'statsu' is no command; did you mean status?"),
+        (["--log-json", "timline"], "'timline' is no command; did you mean timeline?"),
+        (["bogus"], f"'bogus' is no command; the commands are {', '.join(COMMANDS)}"),
+    ],
+)
+def test_command_that_is_none_is_told_with_what_is_meant(words, told, capsys):
+    assert main(words) == 2
+    assert told in capsys.readouterr().err

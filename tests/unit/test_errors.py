@@ -24,3 +24,8 @@ def test_error_survives_pickle(example: errors.ErayError) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: type(example).__name__)
 def test_error_exit_code_is_between_2_and_5(example: errors.ErayError) -> None:
     assert example.exit_code in (2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(("expected", "words"), [(1, "(of 1 node)"), (3, "(of 3 nodes)")])
+def test_nodes_are_counted_in_words(expected: int, words: str) -> None:
+    assert words in str(errors.NodesMissingError("node02", expected, 300.0, "report to the head"))

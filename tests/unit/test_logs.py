@@ -2,8 +2,10 @@
 
 import json
 import os
+import socket
 import tempfile
 from dataclasses import dataclass
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from eray._cli.main import main
 from eray._core.naming import job_of_directory, user_directory
 from eray._core.nodespec import START_LOG
 from eray._core.picture import Ending
+from eray._io import clock
 from eray._io.logs import LAST_WORDS, is_own, last_lines, logs_below, logs_in, telling_log
 from eray._io.process import start_time
 from eray._show.story import OUTPUT
@@ -270,13 +273,131 @@ def test_how_it_ended_stands_with_the_logs_of_that_life_and_alone_where_there_ar
     assert len(paths(lines)) == (0 if local else 1)
 
 
-def lives(site, key):
-    """Let a supervisor of a cluster live here: this process. Return its log."""
+def door(key, **more):
+    """Return what a head, here this process, writes of how it is reached."""
     job = None if key.startswith("local-") else key.partition(".")[0]
     about = {"key": key, "job": job, "cluster": "", "restart": 0, "node": "n1", "auth": "token", "purpose": "up"}
     about |= {"hosts": [], "ports": [], "pid": os.getpid(), "started": start_time(os.getpid())}
-    live(site, key, "beacon.json", json.dumps(about))
+    return json.dumps(about | more)
+
+
+def lives(site, key):
+    """Let a supervisor of a cluster live here. Return its log."""
+    live(site, key, "beacon.json", door(key))
     return live(site, key, "job-driver-eray-1a.log", modified=900)
+
+
+def published(site, file, directory="rig-7", key="7", **more):
+    """Let a head write its beacon into the job directory, or a launcher its start mark."""
+    mark = {"timeout_s": 1e12} if file.startswith("start") else {}
+    return written(site.home / "jobs" / directory / file, door(key, **mark, **more))
+
+
+@pytest.mark.parametrize(
+    ("file", "life", "first"),
+    [
+        ("beacon.json", {"restart": 1, "began_at": 2000.0}, "job 7 (restart 1) runs again since 1970-01-01 HERE"),
+        ("start.json", {"restart": 1, "began_at": 2000.0}, "job 7 (restart 1) starts again since 1970-01-01 HERE"),
+        ("beacon.0.json", {"key": "7.0", "began_at": 2000.0}, "job 7.0 runs since 1970-01-01 HERE"),
+        ("beacon.json", {"began_at": 900.0}, None),  # the life that ended: its head was too slow to take it away
+        ("start.json", {"began_at": 2000.0, "pid": 2**22 + 1, "node": socket.gethostname()}, None),  # was killed
+        ("beacon.json", {"began_at": 2000.0, "hosts": 1}, None),  # another version wrote it
+        ("beacon.json", {"directory": "rig-8", "key": "8", "began_at": 2000.0}, None),
+    ],
+)
+@pytest.mark.parametrize("words", [(), ("--tail", "5")])
+def test_logs_of_an_earlier_life_begin_with_the_life_that_goes_on(words, file, life, first, site, monkeypatch, capsys):
+    monkeypatch.setattr(clock, "zone", lambda: UTC)
+    ended(site, 4, "node node0002 is lost")
+    kept(site, "rig-7", "7r0", "n1", "eray.log", modified=900)
+    published(site, file, **life)
+    lines = shown(capsys, "--job", "7", *words)
+    again = first is not None
+    whose = "its life before" if again and "again" in first else "7"
+    told = f"00:33:20 UTC (`eray status --job {life.get('key', '7')}`); this is how {whose} ended (restart 0):"
+    assert lines[:1] == ([first.replace("HERE", told)] if again else lines[:1])
+    assert lines[again].startswith("job 7 on rig, eray run: ended with code 4 at ")
+
+
+def test_logs_of_an_earlier_life_whose_end_is_not_known_are_called_so(site, capsys):
+    kept(site, "rig-7", "7r0", "n1", "eray.log", modified=900)
+    published(site, "beacon.json", restart=1, began_at=2000.0)
+    assert shown(capsys)[0].endswith("; these are the logs of its life before:")
+
+
+SRUN = "its logs are on its nodes until it ends; `srun --jobid=7 --overlap -N1"
+
+
+@pytest.mark.parametrize(
+    ("file", "job", "expected"),
+    [
+        ("beacon.json", "7", ("job 7 runs since ", f", head n1: {SRUN} -w n1 eray logs`", "`eray status --job 7`")),
+        ("beacon.0.json", "7", ("job 7.0 runs since ", f"{SRUN} -w n1 eray logs`", "`eray status --job 7.0`")),
+        ("start.json", "7", ("job 7 starts since ", f", called on n1: {SRUN} eray logs`", "`eray status --job 7`")),
+        ("here", "7", ("job 7 starts here since ", "without logs yet; `eray status --job 7`")),
+        ("here", "local-1a", ("cluster local-1a starts here since ", "`eray status --job local-1a`")),
+    ],
+)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_logs_of_a_cluster_that_has_none_yet_or_has_them_elsewhere(is_named, file, job, expected, site, capsys):
+    if file == "here":
+        live(site, job, "beacon.json", door(job, began_at=2000.0))
+    else:
+        published(site, file, key="7.0" if ".0." in file else "7", began_at=2000.0)
+    assert main(["logs", *(["--job", job] if is_named else [])]) == 2
+    said = capsys.readouterr().err
+    assert [part for part in expected if part not in said] == []
+    assert "no logs of" not in said
+    assert "one machine" not in said
+
+
+@pytest.mark.parametrize(("job", "is_told"), [("9", False), ("local-1a", True)])
+def test_only_of_a_cluster_of_one_machine_it_is_told_when_its_logs_are_kept(job, is_told, site, capsys):
+    assert main(["logs", "--job", job]) == 2
+    assert ("of a cluster of one machine only when" in capsys.readouterr().err) == is_told
+
+
+NOTHING = "nothing that eray or a program said is in a log yet"
+
+
+@pytest.mark.parametrize(
+    ("key", "purpose", "names", "expected"),
+    [
+        ("local-1a", "run", (), [f"{NOTHING}; what the program prints stands where `eray run` prints it"]),
+        ("local-1a", "tasks", (), [f"{NOTHING}; what the program prints stands where it was started"]),
+        ("local-1a", "up", (), [NOTHING]),
+        ("7", "run", (), [f"{NOTHING}; {OUTPUT}"]),
+        ("local-1a", "up", ("worker-1a-01000000-7.err", "job-driver-b.log", "job-driver-a.log"), ["job-driver-b.log:"]),
+    ],
+)
+def test_logs_tail_of_a_cluster_that_runs_shows_what_a_program_printed_and_nothing_of_ray(
+    key, purpose, names, expected, site, capsys
+):
+    live(site, key, "beacon.json", door(key, purpose=purpose))
+    live(site, key, "python-core-driver-01_7.log", "I0101 noise\n", 1009)
+    for number, name in enumerate(names):
+        live(site, key, name, f"{name} says\n", 1008.0 - number)
+    lines = shown(capsys, "--tail", "5")
+    assert [line.endswith(part) for line, part in zip(lines, expected, strict=False)] == [True]
+    assert lines[1:] == [f"{expected[0][:-1]} says"] * bool(names)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "code", "last"),
+    [
+        ("run", 4, "what the program prints stands where `eray run` prints it"),
+        ("run", 9, "what the program prints stands where `eray run` prints it"),
+        ("tasks", 4, "what the program prints stands where it was started"),
+        ("up", 4, "what the last Ray Job printed is in HERE"),
+    ],
+)
+def test_logs_tail_without_a_log_ends_with_where_the_output_is(purpose, code, last, site, capsys):
+    life = {"key": "local-1a", "job": None, "cluster": "", "purpose": purpose}
+    ended(site, code, "raylet ended:\n  boom", directory="local", **life)
+    kept(site, "local-1a", "local-1ar0", "n1", "raylet.err", "boom\n")
+    path = kept(site, "local-1a", "local-1ar0", "n1", "job-driver-eray-1a.log")
+    lines = shown(capsys, "--tail", "5")
+    assert lines[1:] == ["cause: raylet ended:", "  boom", last.replace("HERE", path)]
 
 
 def test_logs_are_those_of_the_cluster_that_lives_here_and_of_several_the_user_chooses(site, capsys):
@@ -302,7 +423,7 @@ def test_logs_are_those_of_the_cluster_that_lives_here_and_of_several_the_user_c
     assert capsys.readouterr().err == "", "what was asked for needs no word"
 
 
-@pytest.mark.parametrize("words", [(), ("--job", "9"), ("--job", "nope"), ("--tail", "0"), ("--tail", "x")])
+@pytest.mark.parametrize("words", [(), ("--job", "9"), ("--job", "nope")])
 def test_logs_that_are_not_there_are_wrong_usage(words, site, capsys):
     if words == ("--job", "9"):
         kept(site, "rig-7", "7r0", "n1", "eray.log")
@@ -310,6 +431,12 @@ def test_logs_that_are_not_there_are_wrong_usage(words, site, capsys):
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.endswith("; the last jobs known there are 7\n") == (words == ("--job", "9"))
+
+
+@pytest.mark.parametrize("text", ["x", "0", "-1", "1.5"])
+def test_logs_tail_is_a_whole_number(text, site, capsys):
+    assert main(["logs", f"--tail={text}"]) == 2
+    assert f"argument --tail: '{text}' must be a whole number, 1 or more" in capsys.readouterr().err
 
 
 def test_logs_below_a_directory_of_others_are_refused(site, capsys):

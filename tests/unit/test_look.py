@@ -140,10 +140,16 @@ def test_jobs_own_cluster_comes_before_those_of_its_steps(place: Place, head: He
     assert look(place, "42") == own
 
 
+GONE = (
+    rf"^node {socket.gethostname()}: the head of the cluster of job 42, {STEP.node}, does not answer, and how it ended "
+    r"was not kept; look at `eray logs --job 42`, and see by `squeue -j 42` whether it still runs; [^()]*$"
+)
+
+
 def test_ended_job_is_shown_as_it_was_and_a_dead_head_is_named(place: Place) -> None:
     dead = replace(STEP, key="42", auth="disabled", ports=(free_port(),))
     keeps(place, "beacon", dead)
-    with pytest.raises(ClusterLostError, match=r"the cluster of job 42 does not answer .*127.0.0.1 port.*squeue -j 42"):
+    with pytest.raises(ClusterLostError, match=GONE):
         look(place, "42", dial_s=0.1)
     ended = picture(key="42", phase="ended", ending=Ending(at=1.0, code=137, cause="process 1 died"))
     keeps(place, "picture", ended.to_json())
@@ -195,7 +201,7 @@ def test_dead_head_is_not_shown_as_the_one_before_it(place: Place) -> None:
     ended = picture(key="42", phase="ended", taken_at=100.0, ending=Ending(at=100.0, code=0))
     keeps(place, "picture", ended.to_json())
     keeps(place, "beacon", replace(STEP, key="42", auth="disabled", ports=(free_port(),), began_at=200.0))
-    with pytest.raises(ClusterLostError, match="left no last picture"):
+    with pytest.raises(ClusterLostError, match=GONE):
         look(place, "42", dial_s=0.1)
 
 

@@ -242,6 +242,42 @@ def test_troubles_tell_one_cause_once_and_the_worst_first() -> None:
     assert "end soon: SIGUSR1" in found[1].found
 
 
+@pytest.mark.parametrize("states", [["dead"] * 4, ["failed", "dead", "running", "left"]])
+def test_failed_world_reads_alike_however_quickly_the_others_ended(states) -> None:
+    cause = "process 1 on node0001 (pid 7) ended with code 7"
+    seen = picture(
+        states=states,
+        failure=cause,
+        world_phase=Phase.FAILED,
+        phase="ended",
+        ending=Ending(at=BEGAN + 50, code=7, cause=cause),
+    )
+    assert [each.found for each in troubles(seen, node_rows(seen))] == [f"the cluster ended with code 7: {cause}"]
+    page = render(seen, TEXTS)
+    assert "4 of 4 joined; process 1 failed first, the others ended because of it" in page
+    assert "processes running" not in page
+
+
+@pytest.mark.parametrize(
+    ("states", "remedy"),
+    [
+        (["joined"] * 3 + ["awaited"], "see whether it started and called eray.connect()"),
+        (["joined"] * 2 + ["awaited"] * 2, "see whether each started and called eray.connect()"),
+    ],
+)
+def test_remedy_counts_the_processes(states, remedy) -> None:
+    seen = picture(states=states, world_phase=Phase.FORMING)
+    assert [each.remedy for each in troubles(seen, node_rows(seen))] == [remedy]
+
+
+def test_remedy_that_a_cause_has_is_not_told_again() -> None:
+    cause = "world 'main': process 3 did not join within 300 s; see whether that process started"
+    ended = Ending(at=BEGAN + 9, code=5, cause=cause)
+    seen = picture(phase="ended", world_phase=Phase.CLOSED, states=["left"] * 4, ending=ended)
+    assert [each.remedy for each in troubles(seen, node_rows(seen))] == [""]
+    assert "Remedy" not in render(seen, TEXTS)
+
+
 def track(rank: int, index: int | None, begin: float, end: float | None, **more) -> Track:
     spans = (Span(name="import jax", begin=BEGAN + begin, end=None if end is None else BEGAN + end),)
     about = {"world": "main", "generation": 1} if index is not None else {}

@@ -63,6 +63,7 @@ def test_all_malformed_settings_are_named_in_one_error():
         ("ERAY_ROOT", None),
         ("ERAY_DIR", None),
         ("RAY_ADDRESS", None),
+        ("ERAY_LGO", "ERAY_LOG"),
     ],
 )
 def test_misspelled_variable_is_told_with_the_one_that_is_meant(name, meant):

@@ -19,9 +19,11 @@ from eray._core.phase import Phase
 from eray._core.picture import Ending, NodeView, Picture, Span, Track
 from eray._core.topology import PreemptionNotice, Restart
 from eray._show.lines import Line, shortened
+from eray._show.log_hint import OUTPUT
 from eray._show.status import StatusView, status_lines, status_text
 from eray._show.wording import elapsed
 from eray._show.words import hosts
+from eray.errors import JoinTimeoutError
 
 JOINING: dict[str, Any] = {"phase": "starting", "world_phase": Phase.FORMING}
 ALONE: dict[str, Any] = {"job": None, "key": "local-1a", "cluster": ""}
@@ -43,6 +45,11 @@ RESTARTS = [
     )
     for generation in range(1, 6)
 ]
+
+NO_PROGRAM = (
+    "process 0 on node0001 cannot be started: No such file or directory: 'x'; no directory of that node's PATH has "
+    "'x'; give its whole path (127)"
+)
 
 IMPORTING = [
     Track(
@@ -209,8 +216,8 @@ SAMPLES = {
             "2 nodes: 2 had been ready",
             "  node      at the end  address   CPUs  memory     devices   Ray node",
             "world main, generation 1: was running for 2 min 4 s",
-            "  processes   4 of 4 joined, 4 of 4 were running at the end",
-            "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
+            "  processes   4 of 4 joined; process 1 failed first, the others ended because of it",
+            f"to do: {OUTPUT}",
         ],
     ),
     "ended by a death": (
@@ -230,7 +237,7 @@ SAMPLES = {
             "2 nodes: 1 lost, 1 had been ready",
             "  lost        node0002, 3 s before the end: silence",
             "world main, generation 1: failed 2 s before the end",
-            "  processes   4 of 4 joined, 0 of 4 were running at the end, 2 left, 2 dead",
+            "  processes   4 of 4 joined",
             "  failure     node node0002 was lost: silence",
             "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
         ],
@@ -257,8 +264,70 @@ SAMPLES = {
         [
             "world main, generation 1: not formed",
             "  processes   none of 4 had called eray.connect(): a plain program need not",
-            "to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it",
+            f"to do: {OUTPUT}",
         ],
+    ),
+    "Ray that failed in a job": (
+        picture(phase="ended", ending=Ending(at=BEGAN + 9, code=4, cause="the raylet ended; see its log")),
+        ["to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it"],
+    ),
+    "cluster of `eray up` that failed": (
+        picture(phase="ended", purpose="up", ending=Ending(at=BEGAN + 9, code=5, cause="process 0 ended")),
+        ["to do: `eray logs --job 7 --tail 50` shows the end of the log that explains it"],
+    ),
+    "failure whose cause has what to do": (
+        picture(
+            phase="ended",
+            ending=Ending(at=BEGAN + 9, code=5, cause=str(JoinTimeoutError("main", "process 3", 300))),
+        ),
+        ["  processes   4 of 4 joined"],
+    ),
+    "program that does not exist": (
+        picture(phase="ended", **PLAIN_PROGRAM | {"ending": Ending(at=BEGAN + 9, code=127, cause=NO_PROGRAM)}),
+        [f"  cause       {NO_PROGRAM}"],
+    ),
+    "program whose error has a semicolon": (
+        picture(
+            phase="ended",
+            purpose="tasks",
+            ending=Ending(at=BEGAN + 9, code=5, cause="process 3 on n: raised ValueError: a; b"),
+        ),
+        [f"to do: {OUTPUT}"],
+    ),
+    **{
+        f"failed world, {', '.join(states)}": (
+            picture(
+                phase="ended",
+                ending=Ending(at=BEGAN + 9, code=7, cause="process 1 on node0001 ended with code 7"),
+                world_phase=phase,
+                failure=failure,
+                states=states,
+            ),
+            [
+                "  processes   4 of 4 joined; process 1 failed first, the others ended because of it",
+                f"to do: {OUTPUT}",
+            ],
+        )
+        for phase, states, failure in (
+            (Phase.FAILED, ["dead"] * 4, "process 1 on node0001 died: killed"),
+            (Phase.FAILED, ["failed", "dead", "running", "left"], "process 0 on node0001: heard of it"),
+            (Phase.RUNNING, ["running", "dead", "running", "running"], None),
+        )
+    },
+    "failed world of one process": (
+        picture(
+            node_count=1,
+            per_node=1,
+            phase="ended",
+            ending=Ending(at=BEGAN + 9, code=7, cause="process 0 on node0001 ended with code 7"),
+            world_phase=Phase.FAILED,
+            failure="process 0 on node0001 died",
+        ),
+        ["  processes   1 of 1 joined; process 0 failed", f"to do: {OUTPUT}"],
+    ),
+    "preemption after all worlds": (
+        changed(picture(world_phase=Phase.CLOSED), preemption=PreemptionNotice(at=BEGAN + 50, reason="SIGUSR1")),
+        ["  preemption  SIGUSR1, 10 s ago"],
     ),
     "program that failed on one machine": (
         picture(phase="ended", **ALONE, ending=Ending(at=BEGAN + 9, code=7, cause="process 0 ended with code 7")),

@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import re
 import stat
 
 import pytest
@@ -27,6 +28,15 @@ def test_timeline_prints_steps_total_and_one_sentence(saved, capsys):
     assert ["raylet", "node0002", "2.30", "38", "%"] in rows
     assert ["total", "6.00", "100", "%"] in rows
     assert "The first collective waited longest for node0002 to start its raylet: 2.30 of 6.00 s (38 %)." in lines
+
+
+def test_process_that_does_not_come_is_in_its_program(tmp_path, capsys):
+    about = {"node_count": 1, "states": ["joined", "awaited"], "world_phase": Phase.FORMING}
+    path = tmp_path / "picture.json"
+    path.write_text(json.dumps(picture(tracks=tracks(1, 2)[:2], **about).to_json()))
+    assert main(["timeline", "--from", str(path)]) == 0
+    steps = [re.split(r"  +", line)[:2] for line in capsys.readouterr().out.splitlines()]
+    assert ["its program, before eray.connect()", "process 1"] in steps
 
 
 @pytest.mark.parametrize("kept", [0, 1], ids=["before Ray was up", "with Ray up"])
