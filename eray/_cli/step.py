@@ -4,6 +4,7 @@ import argparse
 import logging
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -56,6 +57,11 @@ def run_step(
             ) from exc
         relay.to(child)
         code = child.wait()
+    if code < 0:
+        job, ended = allocation.job.id, f"was ended by {signal.Signals(-code).name}"
+        found = f"srun (pid {child.pid} on {socket.gethostname()}), which held the step of `eray {name}`, {ended}"
+        remedy = f"see by `squeue --steps --jobs={job}` whether the step still runs, and end it by `scancel {job}`"
+        print(f"eray: {found}; {remedy}", file=sys.stderr)
     return code if code >= 0 else 128 - code
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from eray._core.blocks import Blocks
 from eray._core.devices import NodeView, ProcessView, plan_node
 from eray._core.topology import Node
 from eray._core.world import Facts, Failure, Member, Place, WorldState, failed
@@ -31,7 +32,7 @@ def planned(world: WorldState, nodes: Mapping[int, Node], now: float) -> WorldSt
         member and member.model_copy(update={"place": places[process_index]})
         for process_index, member in enumerate(world.members)
     ]
-    return world.model_copy(update={"members": tuple(members), "planned": True})
+    return world.model_copy(update={"members": Blocks(members), "planned": True})
 
 
 def _ranks(keys: Sequence[tuple[int | None, str]], nodes: Mapping[int, Node]) -> dict[tuple[int | None, str], int]:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from eray._core.barriers import Barriers
+from eray._core.blocks import Blocks
 from eray._core.saving import Saving
 from eray._core.topology import Model, Phase, Restart
 from eray.errors import NotJoinedError, StaleGenerationError
@@ -133,7 +134,7 @@ class WorldState(Model):
     generation: int
     process_count: int
     layout: tuple[Seat, ...] | None = None
-    members: tuple[Member | None, ...]
+    members: Blocks[Member | None]
     reached: tuple[int, ...] = (0,) * len(Stage)
     first_joined_at: float | None = None
     planned: bool = False
@@ -192,7 +193,7 @@ def new_world(
         generation=generation,
         process_count=process_count,
         layout=layout,
-        members=(None,) * process_count,
+        members=Blocks((None,) * process_count),
         restarts=restarts,
     )
 
@@ -200,11 +201,11 @@ def new_world(
 def with_member(world: WorldState, process_index: int, member: Member) -> WorldState:
     """Return the world with a new or changed process, its stages counted; a stage never goes back."""
     before = world.members[process_index]
-    reached, members = list(world.reached), list(world.members)
+    reached = list(world.reached)
     for stage in range(0 if before is None else before.stage + 1, member.stage + 1):
         reached[stage] += 1
-    members[process_index] = member
-    return world.model_copy(update={"members": tuple(members), "reached": tuple(reached)})
+    members = world.members.replaced(process_index, member)
+    return world.model_copy(update={"members": members, "reached": tuple(reached)})
 
 
 def failed(world: WorldState, failure: Failure) -> WorldState:

@@ -60,8 +60,10 @@ def foreign_error(environment: SlurmEnvironment) -> ForeignLauncherError:
 
 def head_notice(head: str | None, environment: SlurmEnvironment) -> list[str]:
     """Return what is to be said of an ERAY_HEAD that is no node's name; only the first node can check it."""
-    if head is None or not environment.nodes or head in environment.nodes:
+    if head is None or head in environment.nodes:
         return []
+    if not environment.nodes:
+        return [f"ERAY_HEAD={head} has no effect outside a job"]
     other = f"is no node of the job ({fold_hostlist(environment.nodes)}), so it must be another name or an address of"
     return [f"ERAY_HEAD={head} {other} {environment.nodes[0]}; that is checked there"]
 

@@ -17,6 +17,7 @@ from typing import Any
 from crowd import request
 
 from eray import expand_hostlist
+from eray._core.blocks import Blocks
 from eray._core.plan import planned
 from eray._core.world import JoinRequest, Member, new_world, with_member
 
@@ -51,7 +52,7 @@ def full_world(count: int) -> Any:
     world = new_world("main", 1, count)
     members = [Member.of(JoinRequest.model_validate(request("main", index, count))) for index in range(count)]
     reached = with_member(new_world("main", 1, 1), 0, members[0]).reached
-    return world.model_copy(update={"members": tuple(members), "reached": tuple(count * each for each in reached)})
+    return world.model_copy(update={"members": Blocks(members), "reached": tuple(count * each for each in reached)})
 
 
 def libraries() -> Iterator[tuple[str, Callable[[str], Any]]]:

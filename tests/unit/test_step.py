@@ -66,3 +66,13 @@ def test_step_gets_a_random_secret_where_no_home_keeps_one(more, bin_dir, tmp_pa
     found = {secret_of_step(["up"], bin_dir, parent / "state", **more) for _ in range(2)}
     assert len(found) == 2
     assert {len(secret) for secret in found} == {64}
+
+
+def test_srun_that_is_killed_is_told(bin_dir, tmp_path):
+    (bin_dir / "srun").write_text("#!/bin/sh\nkill -9 $$\n")
+    env = {"PATH": f"{bin_dir}:{os.defpath}", "ERAY_STATE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-m", "eray", "run", "--", "true"]
+    done = subprocess.run(words, env=env | JOB, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 137
+    assert done.stderr.count("\n") == 1
+    assert "which held the step of `eray run`, was ended by SIGKILL; see by `squeue --steps --jobs=42`" in done.stderr
