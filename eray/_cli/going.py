@@ -1,6 +1,5 @@
 """What `eray logs` knows, without asking it, of a cluster that starts or runs: from its start mark or its beacon."""
 
-import fnmatch
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +7,9 @@ from datetime import tzinfo
 from typing import Any
 
 from eray._begun import begun, known_of
-from eray._cli.places import names_in
+from eray._cli.places import names_in, told_in
 from eray._core import naming
 from eray._core.access import START, Door
-from eray._io import files
 from eray._show.wording import moment
 from eray.errors import UsageError
 
@@ -83,16 +81,8 @@ def latest(lives: Sequence[Going], job: str | None) -> Going | None:
 
 
 def _lives_in(directory: str) -> list[Going]:
-    read = {
-        kind: [
-            about
-            for name in fnmatch.filter(names_in(directory), f"{kind}*.json")
-            if (about := files.read_json(os.path.join(directory, name))) is not None
-        ]
-        for kind in ("beacon", START)
-    }
-    doors = [door for about in read["beacon"] if (door := Door.from_json(about)) is not None]
-    marks = begun((), read[START], 0.0)
+    doors = [door for about in told_in(directory, "beacon") if (door := Door.from_json(about)) is not None]
+    marks = begun((), told_in(directory, START), 0.0)
     return [
         *(Going(**_going(known_of(door)), has_head=True) for door in doors),
         *(Going(**_going(mark), has_head=False) for mark in marks),

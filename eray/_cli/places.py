@@ -54,17 +54,16 @@ def kept_places(kept: str) -> Iterable[Place]:
     for name in names_in(kept):
         for life in names_in(os.path.join(kept, name, "logs")):
             lives.setdefault(os.path.join(kept, name, "logs", life), (name, None))
-        for file in fnmatch.filter(names_in(os.path.join(kept, name)), "picture*.json"):
-            about = files.read_json(os.path.join(kept, name, file))
-            if about is not None:
-                key = str(about.get("key"))
-                home = key if name == naming.LOCAL else name
-                lives[os.path.join(kept, home, "logs", f"{key}r{about.get('restart')}")] = home, about
+        for told in told_in(os.path.join(kept, name), "picture"):
+            key = str(told.get("key"))
+            home = key if name == naming.LOCAL else name
+            lives[os.path.join(kept, home, "logs", f"{key}r{told.get('restart')}")] = home, told
     for directory, (name, about) in lives.items():
         yield from _place(name, KEPT, directory, logs.logs_below(directory), about)
 
 
 def live_places(live: str) -> Iterable[Place]:
+    """Yield each life that has logs on this node; raises DirectoryError where others can change them."""
     if os.path.lexists(live):
         files.check_private(live)
     for name in names_in(live):
@@ -79,6 +78,13 @@ def _place(
     job = naming.job_of_directory(name)
     if job is not None and (found or about):
         yield Place(job, kind, directory, found, about)
+
+
+def told_in(directory: str, kind: str) -> Iterable[dict[str, Any]]:
+    """Yield what the files of one kind (``naming.job_file``) in a job directory say."""
+    for name in fnmatch.filter(names_in(directory), f"{kind}*.json"):
+        if (about := files.read_json(os.path.join(directory, name))) is not None:
+            yield about
 
 
 def names_in(directory: str) -> list[str]:

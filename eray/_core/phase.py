@@ -17,3 +17,6 @@ class Phase(StrEnum):
 
 COMPLETE = frozenset({Phase.RUNNING, Phase.DRAINING, Phase.CLOSED})
 """The phases of a world that every process has reached."""
+
+STARTED = COMPLETE | {Phase.FAILED}
+"""The phases of a world whose start is over, well or badly."""

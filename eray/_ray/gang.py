@@ -12,9 +12,10 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from eray._core.gang_layout import Seat, process_order
 from eray._core.missing import name_missing
-from eray._core.timing import Deadline, Reminder
+from eray._core.timing import Deadline
 from eray._io import clock
 from eray._ray import remains
+from eray._ray.cluster_client import reminding
 from eray._ray.gang_actor import ActorFacts, GangProcess, MemberPlace
 from eray._ray.gang_failure import GangFailure, Member, end_words
 from eray._ray.gang_results import Collecting
@@ -119,7 +120,7 @@ class Gang:
     def _looks(self) -> list[ActorFacts]:
         refs = [actor.look.remote() for actor in self._actors]
         waiting, seats = list(refs), dict(zip(refs, self._seats, strict=True))
-        reminder = Reminder(now=clock.monotonic())
+        tell = reminding(self._say)
         while waiting:
             remaining_s = self._deadline.remaining_s(clock.monotonic())
             ready, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=min(remaining_s, SAY_S))
@@ -129,9 +130,7 @@ class Gang:
                 missing = [{"process_index": refs.index(ref), "node": seats[ref].node} for ref in waiting]
                 if self._deadline.is_over(clock.monotonic()):
                     raise JoinTimeoutError(self._world, name_missing(missing), self._deadline.timeout_s, "start")
-                words = f"world {self._world!r}: waiting for {name_missing(missing)} to start"
-                if (line := reminder.line(words, clock.monotonic())) is not None:
-                    self._say(line)
+                tell(f"world {self._world!r}: waiting for {name_missing(missing)} to start")
         return list(ray.get(refs))
 
     def _require_start(self, ref: Any, seat: Seat) -> None:

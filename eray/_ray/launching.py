@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from eray._core.gang_layout import NAMED_NODES, Ask, Room, Seat, ask_again, eligible, seats
 from eray._core.lives import Await, GiveUp, Instruction, Lives, Rule, Start
-from eray._core.timing import Backoff, Deadline, Reminder
+from eray._core.timing import Backoff, Deadline
 from eray._io import clock
 from eray._io.log_lines import log_change
+from eray._ray.cluster_client import reminding
 from eray._ray.gang import Gang
 from eray._ray.gang_failure import GangFailure
 from eray._ray.placing import place
@@ -121,7 +122,7 @@ class Launching:
 
     def _started(self, told: tuple[Instruction, ...], failure: GangFailure) -> Start:
         deadline = Deadline.after(self._timeout_s, now=clock.monotonic())
-        backoff, attempt, reminder = Backoff(first_s=0.2, limit_s=1.0), 0, Reminder(now=clock.monotonic())
+        backoff, attempt, tell = Backoff(first_s=0.2, limit_s=1.0), 0, reminding(self._say)
         while True:
             for one in told:
                 if isinstance(one, Start):
@@ -130,9 +131,7 @@ class Launching:
             now = clock.monotonic()
             waiting = [one for one in told if isinstance(one, Await)]
             if waiting:
-                words = f"world {self._world!r}: waiting for {waiting[0].needed} nodes, {waiting[0].there} are there"
-                if (line := reminder.line(words, now)) is not None:
-                    self._say(line)
+                tell(f"world {self._world!r}: waiting for {waiting[0].needed} nodes, {waiting[0].there} are there")
             if deadline.is_over(now):
                 self._lives, told = self._lives.overdue()
                 continue

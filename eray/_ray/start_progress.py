@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from eray._core.missing import name_missing
 from eray._core.nodespec import NodeSpec
-from eray._core.phase import Phase
+from eray._core.phase import STARTED
 from eray._ray.bring_up import BringUp
 from eray._ray.driver import HeadDriver
 from eray._ray.nodes import Nodes
@@ -16,7 +16,6 @@ from eray.errors import ErayError
 
 TICK_S = 0.5
 DOING = {"joined": "processes join", "running": "processes start JAX"}
-STARTED = frozenset({Phase.RUNNING, Phase.DRAINING, Phase.CLOSED, Phase.FAILED})
 
 
 class StartProgress:

@@ -7,7 +7,8 @@ from eray._core.outcome import keeps_logs
 from eray._core.picture import Picture
 from eray.errors import ClusterError
 
-OUTPUT = "look at what the program printed, in the job's output file (`#SBATCH --output`, else slurm-<job>.out)"
+OUTPUT_FILE = "the job's output file (`#SBATCH --output`, else slurm-<job>.out)"
+OUTPUT = f"look at what the program printed, in {OUTPUT_FILE}"
 RAISED = re.compile(r"\b\w+(Error|Exception): ")
 """From here on a cause has the program's own words."""
 

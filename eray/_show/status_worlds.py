@@ -73,11 +73,9 @@ def _world(picture: Picture, world: World, waits: Waits, zone: tzinfo) -> Iterat
 
 def silence(picture: Picture, world: World) -> str:
     """Say that no process of a world has called ``eray.connect()``."""
-    one = world.process_count == 1
-    whose = "its process has not" if one else f"none of {world.process_count:,} has"
-    if picture.phase == "ended":
-        return f"{whose.replace(' has', ' had')} called eray.connect(): a plain program need not"
-    return f"{whose} called eray.connect() yet: a plain program need not"
+    has, yet = ("had", "") if picture.phase == "ended" else ("has", " yet")
+    whose = f"its process {has} not" if world.process_count == 1 else f"none of {world.process_count:,} {has}"
+    return f"{whose} called eray.connect(){yet}: a plain program need not"
 
 
 def _phase(picture: Picture, world: World) -> str:

@@ -6,10 +6,11 @@ from textwrap import dedent, indent
 from eray._core import naming
 from eray._core.access import PURPOSES
 from eray._core.picture import Picture
+from eray._show.log_hint import OUTPUT_FILE
 from eray._show.status import head_lines
 from eray._show.wording import clean
 
-OUTPUT = "what the program printed is in the job's output file (`#SBATCH --output`, else slurm-<job>.out)"
+OUTPUT = f"what the program printed is in {OUTPUT_FILE}"
 
 
 def output_line(job: str, purpose: str | None) -> str:

@@ -5,10 +5,11 @@ from statistics import median
 from typing import Any
 
 from eray._core.critical_path import UNACCOUNTED, CriticalPath, Step, critical_paths
-from eray._core.phase import COMPLETE, Phase
+from eray._core.phase import STARTED
 from eray._core.picture import SPANS, Picture
 from eray._core.start import BEFORE_CONNECT
 from eray._core.starts import label_of
+from eray._core.topology import World
 from eray._show.lines import Line
 from eray._show.wording import counted, table
 from eray._show.words import PLAIN
@@ -39,7 +40,6 @@ DOING = {
 SHORT_S = 0.005
 """Steps that the summary adds up."""
 SECONDS = ("seconds", "median", "longest", "for")
-OVER = COMPLETE | {Phase.FAILED}
 Table = Sequence[tuple[str, ...]]
 
 
@@ -142,8 +142,12 @@ def _goes_on(picture: Picture, path: CriticalPath) -> bool:
     """Tell whether a start is not over, and may still come to its end."""
     if path.is_complete or picture.phase == "ended":
         return False
-    world = None if path.world is None or picture.topology is None else picture.topology.world(path.world)
-    return world is None or (world.generation == path.generation and world.phase not in OVER)
+    world = _world_of(picture, path)
+    return world is None or (world.generation == path.generation and world.phase not in STARTED)
+
+
+def _world_of(picture: Picture, path: CriticalPath) -> World | None:
+    return None if path.world is None or picture.topology is None else picture.topology.world(path.world)
 
 
 def _there(picture: Picture, path: CriticalPath) -> str:
@@ -152,7 +156,7 @@ def _there(picture: Picture, path: CriticalPath) -> str:
         ready = sum(view.state == "ready" for view in picture.nodes)
         reported = sum(view.state in ("ready", "reported") for view in picture.nodes)
         return f"{reported:,} reported and {ready:,} ready"
-    world = None if picture.topology is None else picture.topology.world(path.world)
+    world = _world_of(picture, path)
     joined = 0 if world is None else sum(process.state != "awaited" for process in world.processes)
     return f"{joined:,} joined"
 
@@ -176,7 +180,7 @@ def _named(head: Sequence[str], row: Sequence[str]) -> str:
 
 
 def _what(step: Step) -> str:
-    if step.span == UNACCOUNTED and step.before == BEFORE_CONNECT[-1]:  # nothing was heard of it
+    if _is_unheard(step):
         return f"{step.where} to join"
     if step.span == UNACCOUNTED:
         return f"something that no span tells of, {_name(step).partition(', ')[2] or 'at the end'}, {step.where}"
@@ -184,9 +188,14 @@ def _what(step: Step) -> str:
 
 
 def _name(step: Step) -> str:
-    if step.span == UNACCOUNTED and step.before == BEFORE_CONNECT[-1]:
+    if _is_unheard(step):
         return "its program, before eray.connect()"
     return step.span if step.before is None else f"{step.span}, before {step.before}"
+
+
+def _is_unheard(step: Step) -> bool:
+    """Tell whether it is a process of which nothing has been heard."""
+    return step.span == UNACCOUNTED and step.before == BEFORE_CONNECT[-1]
 
 
 def _percent(share: float) -> str:

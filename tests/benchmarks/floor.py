@@ -6,7 +6,6 @@ waited for, to its end; the pause before a span counts likewise). It tells what 
 slowed down by another one. Where the CPUs are the wall, that is the other floor: CPU seconds over CPUs.
 """
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from eray._core.critical_path import critical_paths
 from eray._core.picture import SPANS, Picture
-from eray._core.start import SKEW_S, Event, Row, Start
+from eray._core.start import Event, Row, Start
 from eray._core.start_order import FIRST_COLLECTIVE, FIRST_PROCESS, HEAD, Need
 from eray._core.starts import starts_of
 
@@ -102,9 +101,9 @@ def replayed(start: Start, works: Works) -> float:
 def events(start: Start, row: Row, needs: Iterable[Need], *, by: float) -> list[Event]:
     """Return what was over of the needs, each one's last."""
     found = (start.last(row, (need,), by=by) for need in needs)
-    return [event for event in found if event is not None and event.at <= by + SKEW_S and event.span in event.row.spans]
+    return [event for event in found if event is not None and event.span in event.row.spans]
 
 
 def as_json(pictures: Iterable[Picture]) -> list[object]:
     """Return the critical paths of all runs as JSON types."""
-    return [json.loads(json.dumps(path.to_json())) for picture in pictures for path in critical_paths(picture)]
+    return [path.to_json() for picture in pictures for path in critical_paths(picture)]

@@ -45,6 +45,18 @@ def no_port() -> int:
     raise AssertionError("there is no dashboard that needs a port")
 
 
+def command_of(spec, environ, gcs_address=None):
+    """Return the command of a node whose dashboard, if it has one, gets port 40001."""
+    return start_command(
+        spec,
+        environ,
+        address="10.0.0.1",
+        gcs_address=gcs_address,
+        object_store_bytes=3,
+        free_port=lambda: 40001,
+    )
+
+
 def test_spec_survives_json():
     assert NodeSpec.from_json(SPEC.to_json()) == SPEC
 
@@ -74,14 +86,7 @@ def test_start_command_never_holds_the_token():
 
 
 def test_dashboard_without_authentication_is_for_this_node_alone():
-    command = start_command(
-        replace(SPEC, auth="disabled", dashboard=True),
-        {},
-        address="10.0.0.1",
-        gcs_address=None,
-        object_store_bytes=3,
-        free_port=lambda: 40001,
-    )
+    command = command_of(replace(SPEC, auth="disabled", dashboard=True), {})
     assert "--dashboard-host=127.0.0.1" in command.argv
     assert command.env["RAY_AUTH_MODE"] == "disabled"
 
@@ -95,14 +100,7 @@ def test_dashboard_without_authentication_is_for_this_node_alone():
     ],
 )
 def test_metrics_of_two_clusters_on_a_node_have_ports_of_their_own(gcs_address, environ, port):
-    command = start_command(
-        replace(SPEC, dashboard=True),
-        environ,
-        address="10.0.0.1",
-        gcs_address=gcs_address,
-        object_store_bytes=3,
-        free_port=lambda: 40001,
-    )
+    command = command_of(replace(SPEC, dashboard=True), environ, gcs_address)
     assert "--metrics-export-port=0" in command.argv
     assert command.env.get("DASHBOARD_METRIC_PORT") == port
 
@@ -117,14 +115,7 @@ def test_metrics_of_two_clusters_on_a_node_have_ports_of_their_own(gcs_address, 
     ],
 )
 def test_task_events_are_recorded_for_a_dashboard_or_by_the_users_wish(dashboard, environ, interval):
-    start = start_command(
-        replace(SPEC, dashboard=dashboard),
-        environ,
-        address="10.0.0.1",
-        gcs_address=None,
-        object_store_bytes=3,
-        free_port=lambda: 40001,
-    )
+    start = command_of(replace(SPEC, dashboard=dashboard), environ)
     drivers = dict(environ)
     adopt(drivers, {}, has_dashboard=dashboard)
     for env in (start.env, drivers):
