@@ -83,7 +83,7 @@ def driver_variables(auth: str, token_path: str) -> dict[str, str]:
 
 def ray_defaults(*, has_dashboard: bool) -> dict[str, str]:
     """Return what Ray's processes and drivers have in their environment unless it says otherwise."""
-    return _LATER_DEFAULTS | ({} if has_dashboard else _NO_TASK_EVENTS)
+    return _LATER_DEFAULTS | _QUICK_RETRIES | ({} if has_dashboard else _NO_TASK_EVENTS)
 
 
 def export_lines(
@@ -115,6 +115,12 @@ def auth_variables(auth: str, token_path: str) -> dict[str, str]:
         }
     )
 
+
+_QUICK_RETRIES = {
+    "RAY_raylet_client_connect_timeout_milliseconds": "50",
+    "RAY_raylet_client_num_connect_attempts": "200",
+}
+"""A raylet now and then (1 start of 22) dials its own object store before that listens, and came again after 1 s."""
 
 _LATER_DEFAULTS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """What later versions of Ray do unless told otherwise; earlier ones warn of the change in every driver."""

@@ -120,6 +120,7 @@ def test_task_events_are_recorded_for_a_dashboard_or_by_the_users_wish(dashboard
     adopt(drivers, {}, has_dashboard=dashboard)
     for env in (start.env, drivers):
         assert env.get("RAY_task_events_report_interval_ms") == interval
+        assert env["RAY_raylet_client_connect_timeout_milliseconds"] == "50"
 
 
 def test_child_environment_names_the_process_and_its_devices():
