@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import ParamSpec, TypeVar
 
+from eray._core.outcome import ProgramFailure
 from eray._io.log_lines import is_debug
 from eray._ray.notices import say
 from eray._slurm.membership import misspellings
@@ -22,9 +23,10 @@ def _warn() -> None:
 
 
 def door(function: Callable[P, T]) -> Callable[P, T]:
-    """Let an ErayError reach the caller with the caller's frames only; ERAY_LOG=debug keeps all, and what led to it.
+    """Let an error reach the caller with the caller's frames only; ERAY_LOG=debug keeps all, and what led to it.
 
-    The message says what was found and what to do. A failed world keeps its cause: how Ray saw the process end.
+    The message of an ErayError says what was found and what to do. A failed world keeps its cause: how Ray saw the
+    process end. What a program raised elsewhere has its own frames in its text.
     """
 
     @wraps(function)
@@ -35,7 +37,12 @@ def door(function: Callable[P, T]) -> Callable[P, T]:
         except ErayError as exc:
             if is_debug(os.environ):
                 raise
-            error, cause = exc.with_traceback(None), exc.__cause__ if isinstance(exc, WorldFailedError) else None
-            raise error from cause  # ERAY_LOG=debug shows from where
+            error: BaseException = exc
+            cause = exc.__cause__ if isinstance(exc, WorldFailedError) else None
+        except ProgramFailure as exc:
+            error, cause = exc.error, exc.error.__cause__
+            if is_debug(os.environ):
+                raise error from cause
+        raise error.with_traceback(None) from cause  # ERAY_LOG=debug shows from where
 
     return called

@@ -15,7 +15,7 @@ from eray._core.lives import Rule
 from eray._core.process_variables import device_variables, identity_variables
 from eray._door import door
 from eray._identity import read_site
-from eray._io.log_lines import host_of, log_program
+from eray._io.log_lines import host_of, is_debug, log_program
 from eray._own_cluster import find_node_file, start_of_own
 from eray._ray.notices import say
 from eray._settings import Settings
@@ -101,6 +101,17 @@ def launch(
 
 def run_member(place: "MemberPlace", fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> "Parcel":
     """Run ``fn`` as one process of a world; called in the actor's process."""
+    from eray._ray.frames import keep_frames
+
+    try:
+        return _run_member(place, fn, args, kwargs)
+    except BaseException as exc:
+        if not is_debug(os.environ):
+            keep_frames(exc)
+        raise
+
+
+def _run_member(place: "MemberPlace", fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> "Parcel":
     from eray._connection import describe
     from eray._ray.parcel import Parcel
 

@@ -22,9 +22,10 @@ START = "start"
 class Life:
     """One life of one cluster. ``key`` names it, ``job`` is its Slurm job, None on a machine of its own.
 
-    ``purpose`` is what started it (``PURPOSES``) and ``program`` what it runs, where eray starts that; ``began_at`` is
-    the unix time. ``node`` is its head, and ``at_head`` says that this machine is. ``token_path`` leads to the token on
-    the cluster's own nodes; elsewhere it is derived, and ``fingerprint`` tells from which secret.
+    ``purpose`` is what started it (``PURPOSES``), ``program`` what it runs and ``processes`` in how many, where eray
+    starts that; ``began_at`` is the unix time. ``node`` is its head, and ``at_head`` says that this machine is.
+    ``token_path`` leads to the token on the cluster's own nodes; elsewhere it is derived, and ``fingerprint`` tells
+    from which secret.
     """
 
     key: str
@@ -35,6 +36,7 @@ class Life:
     node: str
     auth: str
     program: tuple[str, ...] = ()
+    processes: int | None = None
     began_at: float | None = None
     fingerprint: str = ""
     token_path: str | None = None
@@ -62,7 +64,7 @@ class Life:
         return remedy_of(self.job if self.job is not None else self.key)
 
     def summary(self, now: float) -> str:
-        """Say which one it is among others: ``local-1a2b3c4d (`eray run -- python train.py`, for 3 min)``."""
+        """Say which one it is among others: ``local-1a2b3c4d (`eray run -n 4 -- python train.py`, for 3 min)``."""
         age = "" if self.began_at is None else lasted(", for ", now - self.began_at)
         return f"{self.key} (`{self.command}`{age})"
 
@@ -72,7 +74,8 @@ class Life:
         program = "".join(letter if letter.isprintable() else " " for letter in shlex.join(self.program))
         if len(program) > PROGRAM_LENGTH:
             program = f"{program[: PROGRAM_LENGTH - 1]}…"
-        return PURPOSES.get(self.purpose, self.purpose) + (f" -- {program}" if program else "")
+        count = f" -n {self.processes}" if self.processes not in (None, 1) else ""
+        return PURPOSES.get(self.purpose, self.purpose) + (f"{count} -- {program}" if program else "")
 
 
 @dataclass(frozen=True, kw_only=True)

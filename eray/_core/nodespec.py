@@ -109,8 +109,10 @@ class NodeSpec:
     def identity(self) -> dict[str, Any]:
         """What tells this life of the cluster from others, for ``access.Life`` to read. Without the token."""
         names = ("key", "job", "cluster", "restart", "purpose", "auth", "fingerprint")
-        program = () if self.world is None else self.world.argv
-        return {name: getattr(self, name) for name in names} | {"node": self.nodes[0], "program": program}
+        about = {name: getattr(self, name) for name in names} | {"node": self.nodes[0]}
+        if self.world is not None:
+            about |= {"program": self.world.argv, "processes": sum(self.world.per_node)}
+        return about
 
     @property
     def socket_path(self) -> str:

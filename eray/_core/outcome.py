@@ -11,6 +11,12 @@ def keeps_logs(job: str | None, code: int) -> bool:
     return job is not None or code == ClusterError.exit_code
 
 
+class ProgramFailure(Exception):
+    """Carries what is to be raised for the failure of a program's world through eray's own code: ``error``."""
+
+    error: BaseException
+
+
 @dataclass
 class Outcome:
     """The first cause of a failure, and when the command may end with which code.

@@ -88,15 +88,6 @@ class Ending(Model):
     cause: str | None = None
 
     @property
-    def words(self) -> str:
-        """How it ended, for people."""
-        if self.code == 0:
-            return "ended well"
-        if self.was_stopped:
-            return f"stopped by {STOPPED_BY[self.code]}"
-        return f"ended with code {self.code}"
-
-    @property
     def has_failed(self) -> bool:
         """Whether it ended badly."""
         return self.code != 0 and not self.was_stopped
@@ -144,6 +135,22 @@ class Picture(Model):
     def seen_until(self) -> float:
         """The unix time that the picture tells of: its end, else when it was taken."""
         return self.taken_at if self.ending is None else self.ending.at
+
+    @property
+    def how_it_ended(self) -> str:
+        """How it ended, for people; nothing while it runs."""
+        if self.ending is None:
+            return ""
+        if self.ending.code == 0:
+            return "ended well"
+        if self.ending.was_stopped:
+            return f"stopped by {STOPPED_BY[self.ending.code]}"
+        return f"ended with code {self.ending.code}" if self.has_exit_code else "failed"
+
+    @property
+    def has_exit_code(self) -> bool:
+        """Whether the ending's code is some command's: that of Slurm's tasks Slurm alone knows."""
+        return self.purpose != "tasks"
 
     @property
     def is_plain(self) -> bool:

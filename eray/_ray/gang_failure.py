@@ -8,6 +8,8 @@ from typing import Any
 import ray.exceptions
 
 from eray._core.gang_layout import Seat
+from eray._core.outcome import ProgramFailure
+from eray._ray.frames import show_frames
 from eray._ray.gang_actor import ActorFacts
 from eray.errors import ErayError, JoinError, WorldFailedError
 
@@ -30,7 +32,7 @@ class Member:
         return f"process {self.process_index} on {self.seat.node} (pid {self.facts.pid})"
 
 
-class GangFailure(Exception):
+class GangFailure(ProgramFailure):
     """A generation of a launched world has failed: the first cause, its exit code, and the error to raise for it.
 
     ``culprit`` is the process's index, None where a node or the coordinator is to blame.
@@ -40,20 +42,14 @@ class GangFailure(Exception):
         super().__init__(cause, code, error, culprit)
         self.cause, self.code, self.error, self.culprit = cause, code, error, culprit
 
-    def raised(self) -> BaseException:
-        """Return the error as it is to be raised: without the frames in which it arrived here."""
-        error = self.error.with_traceback(None)
-        error.__suppress_context__ = True
-        return error
-
     @contextmanager
     def kept_over(self, kind: type[Exception]) -> Iterator[None]:
-        """Raise the error of this failure where a restart after it ends with one of ``kind``, which becomes a note."""
+        """Raise this failure where a restart after it ends with an error of ``kind``, which becomes a note."""
         try:
             yield
         except kind as exc:
             self.error.add_note(f"eray: the world is not started again: {exc}")
-            raise self.raised() from self.error.__cause__
+            raise self from exc
 
 
 def end_words(error: BaseException) -> str:
@@ -93,9 +89,10 @@ def failure_of(
     cause = f"{member.name} {killed if killed and not has_raised(error) else end_words(error)}"
     code = error.exit_code if isinstance(error, ErayError) else JoinError.exit_code
     if has_raised(error):
+        show_frames(error)
         return GangFailure(cause, code, error, member.process_index)
     failed = WorldFailedError(world, generation, cause)
-    failed.__cause__ = error
+    failed.__cause__ = error.with_traceback(None)
     return GangFailure(cause, code, failed, member.process_index)
 
 

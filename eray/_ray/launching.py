@@ -48,8 +48,7 @@ class Launching:
 
         Raises:
             PlacementError: the cluster has no room for it.
-            ErayError: a process could not join, or died.
-            Exception: what the program raised.
+            GangFailure: what the program raised; or a process could not join, or died.
         """
         gang, placed = self._placed(self._ask, None)
         self._lives = Lives.first(self._rule, gang.ranks)
@@ -144,4 +143,4 @@ class Launching:
             if isinstance(one, GiveUp):
                 if one.cause != failure.cause:
                     failure.error.add_note(f"eray: {one.cause}")
-                raise failure.raised()
+                raise failure

@@ -9,6 +9,7 @@ import ray
 import ray.exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from eray._core.last_lines import EXPECTED
 from eray._io import limits, process
 from eray._io.logs import MARKS, last_lines
 from eray._io.reading import text_of
@@ -30,11 +31,11 @@ class LastWords:
 def last_words(process: tuple[str, tuple[str, int]]) -> LastWords:
     """Return what is left of a process of this node, given its stderr and what ``memory_kills_here`` told there.
 
-    The tail is without the marks that Ray's log monitor reads in it.
+    The tail is without the marks that Ray's log monitor reads in it, and what JAX says in each world.
     """
     stderr, (group, before) = process
-    lines = last_lines(stderr, TAIL_LINES + len(MARKS)) if stderr else []
-    tail = [line for line in lines if not line.startswith(MARKS)][-TAIL_LINES:]
+    lines = last_lines(stderr, TAIL_LINES + len(MARKS) + 1) if stderr else []
+    tail = [line for line in lines if not line.startswith(MARKS) and EXPECTED not in line][-TAIL_LINES:]
     own_group, now = memory_kills_here()
     return LastWords(tuple(tail), limits.memory_words() if own_group == group and now > before else None)
 

@@ -24,8 +24,7 @@ def standing(picture: Picture, found: Sequence[Trouble]) -> tuple[str, str]:
     """Return how it stands in one word for colour (``error``, ``warning``, ``note``) and in words for people."""
     worst = found[0].level if found else "note"
     if picture.ending is not None:
-        ending = picture.ending
-        return "error" if ending.has_failed else "note", ending.words
+        return "error" if picture.ending.has_failed else "note", picture.how_it_ended
     words = {"starting": "starting", "up": "up", "ended": "ended, how is not known"}[picture.phase]
     return worst, words if worst == "note" else f"{words}, with {'errors' if worst == 'error' else 'warnings'}"
 
@@ -45,7 +44,8 @@ def summary(picture: Picture, rows: Sequence[NodeRow], zone: tzinfo) -> Html:
         ("ran" if picture.ending else "has run for", duration(max(end - picture.began_at, 0.0))),
     ]
     if picture.ending is not None:
-        told += [("ended", _time(picture.ending.at, zone)), ("exit code", picture.ending.code)]
+        told.append(("ended", _time(picture.ending.at, zone)))
+        told += [("exit code", picture.ending.code)] if picture.has_exit_code else []
         if picture.ending.cause:
             told.append(("cause", picture.ending.cause))
     ready = sum(row.view.state == "ready" for row in rows)

@@ -72,7 +72,7 @@ def head_lines(picture: Picture, zone: tzinfo) -> Iterator[Line]:
     else:
         style = "bold red" if ending.has_failed else "bold"
         lasts = lasted(" after ", ending.at - picture.began_at)
-        yield Line(f"{text}{ending.words} at {moment(ending.at, zone)}{lasts}", style)
+        yield Line(f"{text}{picture.how_it_ended} at {moment(ending.at, zone)}{lasts}", style)
         if ending.cause is not None:
             yield labelled("cause", one_line(ending.cause), "red")
     notice = picture.topology.preemption if picture.topology is not None else None

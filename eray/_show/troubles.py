@@ -41,7 +41,7 @@ def _ending(picture: Picture) -> Iterator[Trouble]:
     ending = picture.ending
     if ending is not None and ending.has_failed:
         cause = f": {ending.cause}" if ending.cause else ", and no cause is known"
-        yield Trouble("error", f"the cluster ended with code {ending.code}{cause}", failure_hint(picture))
+        yield Trouble("error", f"the cluster {picture.how_it_ended}{cause}", failure_hint(picture))
 
 
 def _nodes(picture: Picture, rows: Sequence[NodeRow], waits: Waits) -> Iterator[Trouble]:

@@ -1,5 +1,6 @@
 """Functions as processes of worlds, on one cluster of `eray up`; each test is a driver of its own."""
 
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,6 +71,8 @@ def test_launch_raises_what_the_program_raised(run: Launch) -> None:
     assert "the last words of 1" in raised["notes"]
     assert ":job_id:" not in raised["notes"]
     assert "as_instanceof_cause" not in raised["trace"], "frames in which it arrived"
+    files = re.findall(r'File ".*/(\S+\.py)"', raised["trace"])
+    assert (files.count("_door.py"), set(files)) == (1, {"launches.py", "_door.py"})
     assert "RuntimeError" in found["exit"]["types"]
     assert "the program exits with 3" in found["exit"]["text"]
     assert found["exit_0"] == [None]

@@ -93,6 +93,6 @@ def test_second_run_in_the_same_job_is_refused_and_harmless(rig: Rig) -> None:
     assert "second 4\n" in job.output
     assert "first 143\n" in job.output
     told = re.findall(
-        rf"^eray: job {job.id} has a cluster already: `eray run -- python .*` runs for ", job.output, re.M
+        rf"^eray: job {job.id} has a cluster already: `eray run -n 2 -- python .*` runs for ", job.output, re.M
     )
     assert len(told) == 1, job.output

@@ -106,9 +106,14 @@ def test_several_clusters_are_described_with_what_chooses_there(choose, words):
             "42 (`eray run -- python 'my train.py  [0m'`)",
         ),
         ({"purpose": "run", "program": ("python", "x" * 80)}, f"42 (`eray run -- python {'x' * 52}…`)"),
+        (
+            {"purpose": "run", "program": ("python", "a.py"), "processes": 4, "began_at": 1000.0},
+            "42 (`eray run -n 4 -- python a.py`)",
+        ),
+        ({"purpose": "run", "program": ("python", "a.py"), "processes": 1}, "42 (`eray run -- python a.py`)"),
         ({"began_at": 2000.0}, "42 (`eray up`)"),  # the clock was set back
     ],
-    ids=["no age", "tasks", "program", "long program", "clock"],
+    ids=["no age", "tasks", "program", "long program", "processes", "one process", "clock"],
 )
 def test_a_cluster_is_told_from_others_by_what_it_is(about, expected):
     assert replace(ACCESS, **about).summary(1000.0) == expected

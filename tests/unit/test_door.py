@@ -2,11 +2,13 @@
 
 import inspect
 import traceback
+from contextlib import suppress
 
 import pytest
 
 import eray
 from eray import errors
+from eray._core.outcome import ProgramFailure
 from eray._door import door
 
 INNER = "in inner"
@@ -24,6 +26,21 @@ def public(error: Exception, cause: Exception | None = None) -> None:
 SETTING = errors.SettingError("ERAY_LOG", "loud", "must be one of debug, info, warning, error")
 CAUSE = OSError("no such device")
 FAILED = errors.WorldFailedError("train", 1, "process 2 ended with code 7")
+
+
+class Carrier(ProgramFailure):
+    error = KeyError("the program's own")
+
+
+@pytest.mark.parametrize(("log", "has_frames"), [("info", False), ("debug", True)])
+def test_what_a_program_raised_reaches_the_caller_as_it_is(log, has_frames, monkeypatch):
+    monkeypatch.setenv("ERAY_LOG", log)
+    with suppress(KeyError):
+        inner(Carrier.error, None)
+    with pytest.raises(KeyError, match="the program's own") as caught:
+        public(Carrier(), CAUSE)
+    text = "".join(traceback.format_exception(caught.value))
+    assert (INNER in text, "During handling" in text) == (has_frames, False)
 
 
 @pytest.mark.parametrize(

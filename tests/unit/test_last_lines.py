@@ -11,6 +11,10 @@ MESSAGE = ERROR.partition(": ")[2]
 NO_DATA = "RuntimeError: no data here"
 CRASH = 'Fatal Python error: Aborted\n\nThread 0x01 (most recent call first):\n  File "t.py", line 3 in f\n\nAt 9'
 SYNTAX = f'{FRAMES}\n  File "conf.py", line 1\n    a b\n      ^\nSyntaxError: invalid syntax'
+RECOVERABLE = (
+    "W1203 09:46:33.459480   18873 coordination_service.cc:185] [12006271489326317898] Using experimental recoverable "
+    "task feature. The default shutdown barrier will only block non-recoverable tasks."
+)
 CAUSE = "process 1 of world 'main': raised RuntimeError: no data here (pid 7)"
 
 
@@ -19,6 +23,8 @@ CAUSE = "process 1 of world 'main': raised RuntimeError: no data here (pid 7)"
     [
         pytest.param("step 1\nstep 2", "", "step 1\nstep 2", id="no traceback"),
         pytest.param("", "", "", id="nothing"),
+        pytest.param(f"step 1\n{RECOVERABLE}\nstep 2", "", "step 1\nstep 2", id="what JAX says in each world"),
+        pytest.param(f"{FRAMES}\n{ERROR}\n{RECOVERABLE}", "", ERROR, id="that behind a traceback"),
         pytest.param(f"step 1\n{HEADER}\n{FRAMES}\n{ERROR}", "", ERROR, id="a traceback"),
         pytest.param(f"{FRAMES}\n{ERROR}", "", ERROR, id="a traceback whose beginning is out of reach"),
         pytest.param(f"{FRAMES}\n{ERROR}\n  a note\nbye", "", f"{ERROR}\n  a note\nbye", id="what follows"),

@@ -256,6 +256,13 @@ def test_failed_world_reads_alike_however_quickly_the_others_ended(states) -> No
     page = render(seen, TEXTS)
     assert "4 of 4 joined; process 1 failed first, the others ended because of it" in page
     assert "processes running" not in page
+    assert "exit code" in page
+
+
+def test_failed_tasks_have_no_exit_code_but_slurms() -> None:
+    seen = picture(purpose="tasks", phase="ended", ending=Ending(at=BEGAN + 50, code=5, cause="process 1 was killed"))
+    assert [each.found for each in troubles(seen, node_rows(seen))] == ["the cluster failed: process 1 was killed"]
+    assert "exit code" not in render(seen, TEXTS)
 
 
 @pytest.mark.parametrize(

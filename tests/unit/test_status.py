@@ -292,7 +292,10 @@ SAMPLES = {
             purpose="tasks",
             ending=Ending(at=BEGAN + 9, code=5, cause="process 3 on n: raised ValueError: a; b"),
         ),
-        [f"to do: {OUTPUT}"],
+        [
+            "job 7 on rig, eray.connect(): failed at 2023-11-14 22:13:29 UTC after 9 s",
+            f"to do: {OUTPUT}",
+        ],
     ),
     **{
         f"failed world, {', '.join(states)}": (

@@ -23,12 +23,12 @@ HEAD, OTHER = 0, 1
         (
             HEAD,
             {},
-            f"job 12 has a cluster already: `eray run -- python a.py` runs for 3 min 20 s, from {SPEC.nodes[0]} (",
+            f"job 12 has a cluster already: `eray run -n 3 -- python a.py` runs for 3 min 20 s, from {SPEC.nodes[0]} (",
         ),
         (
             HEAD,
             {"began_at": None},
-            f"`eray run -- python a.py` runs, from {SPEC.nodes[0]} (process 7 on this node); wait",
+            f"`eray run -n 3 -- python a.py` runs, from {SPEC.nodes[0]} (process 7 on this node); wait",
         ),
         (HEAD, {"purpose": "up", "program": []}, "`eray up` runs for 3 min 20 s"),
         (OTHER, {}, None),
