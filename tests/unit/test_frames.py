@@ -52,9 +52,9 @@ def sent(error: BaseException) -> Exception:
     return remote.as_instanceof_cause()
 
 
-def shown(function, *args) -> str:
+def shown(function) -> str:
     with pytest.raises((Sealed, ValueError, ExceptionGroup)) as caught:
-        function(*args)
+        function()
     error = caught.value.with_traceback(caught.value.__traceback__.tb_next)  # without this function's
     keep_frames(error)
     arrived = sent(error)
