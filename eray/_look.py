@@ -14,9 +14,11 @@ from eray._core import naming
 from eray._core.access import BY_OPTION, START, Door, no_such_cluster, the_only_one
 from eray._core.handshake import Credentials
 from eray._core.nodespec import LOOK
-from eray._core.picture import NodeView, Picture
+from eray._core.picture import Picture, Queued
 from eray._io import beacon, clock, files
 from eray._io.channel import Channel
+from eray._job_files import names_in, told_in
+from eray._queue import Queue
 from eray.errors import (
     BeaconError,
     ChannelClosed,
@@ -36,36 +38,60 @@ class Window:
     """An open view of one cluster; ``picture()`` draws it anew, and how it ended once it has."""
 
     def __init__(self, site: Site, wanted: str | None = None, dial_s: float = DIAL_S) -> None:
-        """Find the cluster of the job ``wanted``; of the job around where that is None; else the one of this machine.
+        """Mean the cluster of the job ``wanted``; of the job around where that is None; else the one of this machine.
 
         ``wanted`` may also be a step of a job (``42.0``) or a cluster of this machine (``local-1a2b3c4d``). A head that
         does not answer for ``dial_s`` seconds counts as dead.
-
-        Raises:
-            RayAttachError: there is none, and none that ended.
-            UsageError: there are several.
-            SecretError: its token is not to be had here.
-            DirectoryError: the home does not answer, and there is none on this machine.
         """
         self._site, self._wanted, self._dial_s = site, wanted, dial_s
         self._runner = asyncio.Runner()
         self._channel: Channel | None = None
-        self._first: Picture | None = self._find()
+        self._queue = Queue(site.environ)
 
     def picture(self) -> Picture:
         """Return the cluster as it is now, or how it was at its end.
 
         Raises:
-            ErayError: as when it was opened: it is gone without a trace, for one.
+            RayAttachError: there is none, and none that ended.
+            ClusterLostError: its head does not answer, and how it ended was not kept.
+            UsageError: there are several.
+            SecretError: its token is not to be had here.
+            DirectoryError: the home does not answer, and there is none on this machine.
         """
-        found, self._first = self._first, None
-        if found is not None:
-            return found
         try:
-            return self._ask() if self._channel is not None else self._find()
+            picture = self._ask() if self._channel is not None else self._find()
         except ChannelClosed:
             self._channel = None
-            return self._find()
+            picture = self._find()
+        if picture.ending is None:
+            self._queue.forget()
+        elif picture.job is not None:
+            queued = self._queue.of(picture.job, picture.cluster)
+            if queued is not None and queued.restart > picture.restart:
+                return picture.model_copy(update={"queued": queued})
+        return picture
+
+    def awaited(self, error: ErayError) -> str | None:
+        """Tell whose cluster may come yet, where ``picture`` raised ``error``: of a job around or in the queue."""
+        if not isinstance(error, RayAttachError | ClusterLostError):
+            return None
+        queued, around = self._queued(), self._site.slurm.job
+        if isinstance(error, ClusterLostError):
+            return f"job {self._job} is {queued}" if queued is not None and queued.state != "RUNNING" else None
+        if queued is not None:
+            return f"job {self._job} has no cluster yet and is {queued}"
+        if around is not None and self._wanted in (None, around.id):
+            return f"job {around.id} has no cluster yet"
+        return None
+
+    @property
+    def _job(self) -> str | None:
+        """The Slurm job that ``--job`` means."""
+        job = None if self._wanted is None else naming.job_of_directory(self._wanted)
+        return None if job is None or naming.is_local(job) else job
+
+    def _queued(self) -> Queued | None:
+        return None if self._job is None else self._queue.of(self._job)
 
     def close(self) -> None:
         """Hang up."""
@@ -112,7 +138,9 @@ class Window:
             return _starting(max(starts, key=lambda life: float(life["began_at"])))
         address = self._site.environ.get("RAY_ADDRESS")
         if problem is None and self._wanted is None and address:
-            return foreign_picture(self._site.node, address)
+            from eray._ray import foreign
+
+            return foreign.look(self._site.node, address)
         raise problem or unread or self._none(name, here)
 
     def _kept(self, name: str | None) -> dict[str, list[Mapping[str, Any]]]:
@@ -146,6 +174,10 @@ class Window:
                 self._site.node, found, "start one by `eray run` or `eray up`, or name a job: `--job`"
             )
         remedy = "a job gets a cluster by its first `eray run`, `eray up` or `eray.connect()`, see `squeue`"
+        if (queued := self._queued()) is not None:
+            remedy = (
+                f"job {name} is {queued} in Slurm's queue: `eray status --job {name} --watch` waits for its cluster"
+            )
         where = self._site.settings.state_dir
         return no_such_cluster(name, here, clock.unix(), node=self._site.node, where=where, remedy=remedy)
 
@@ -189,30 +221,6 @@ def _silent(node: str, door: Door) -> ClusterLostError:
     )
 
 
-def foreign_picture(node: str, address: str) -> Picture:
-    """Draw the worlds of a Ray that eray did not start, by its coordinator.
-
-    Raises:
-        RayAttachError: nothing answers there, or no process of eray's has come to it yet.
-    """
-    from eray._ray import foreign
-    from eray._ray.attach import detach
-
-    topology, tracks, address = foreign.look(node, address)
-    detach()
-    now = clock.unix()
-    began = min((at for world in topology["worlds"] for _, at in world["timeline"]), default=now)
-    nodes = [
-        NodeView(
-            node_rank=each["node_rank"], name=each["name"], state="ready" if each["alive"] else "lost", since=None
-        ).model_dump()
-        for each in topology["nodes"]
-    ]
-    about = {"key": address, "purpose": "foreign", "head": topology["head"] or address.rpartition(":")[0]}
-    times = {"taken_at": now, "began_at": began, "phase": "up"}
-    return _read({**about, **times, "nodes": nodes, "topology": topology, "tracks": tracks})
-
-
 def _read(about: Mapping[str, Any]) -> Picture:
     try:
         return Picture.model_validate(about)
@@ -228,14 +236,11 @@ def _fits(key: str, name: str | None) -> bool:
 
 def _files_of(jobs: str, name: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
     job = None if name is None else name.partition(".")[0]
-    for directory in sorted(os.listdir(jobs)) if os.path.isdir(jobs) else []:
+    for directory in names_in(jobs):
         is_local = directory == naming.LOCAL
         if not (is_local if job is None else job in (directory, naming.job_of_directory(directory)) or is_local):
             continue
-        for entry in sorted(os.listdir(os.path.join(jobs, directory))):
-            kind = entry.partition(".")[0]
-            if kind not in KINDS or not entry.endswith(".json"):
-                continue
-            about = files.read_json(os.path.join(jobs, directory, entry))
-            if about is not None and _fits(str(about.get("key")), name):
-                yield kind, about
+        for kind in KINDS:
+            for about in told_in(os.path.join(jobs, directory), kind):
+                if _fits(str(about.get("key")), name):
+                    yield kind, about

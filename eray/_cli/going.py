@@ -7,9 +7,9 @@ from datetime import tzinfo
 from typing import Any
 
 from eray._begun import begun, known_of
-from eray._cli.places import names_in, told_in
 from eray._core import naming
 from eray._core.access import START, Door
+from eray._job_files import names_in, told_in
 from eray._show.wording import moment
 from eray.errors import UsageError
 

@@ -1,6 +1,5 @@
 """The logs that the lives of clusters left in the home, and those of this node's: what `eray logs` shows."""
 
-import fnmatch
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from eray._core import naming
 from eray._io import files, logs
 from eray._io.logs import LogFile
+from eray._job_files import names_in, told_in
 
 if TYPE_CHECKING:
     from eray._core.picture import Picture
@@ -78,18 +78,3 @@ def _place(
     job = naming.job_of_directory(name)
     if job is not None and (found or about):
         yield Place(job, kind, directory, found, about)
-
-
-def told_in(directory: str, kind: str) -> Iterable[dict[str, Any]]:
-    """Yield what the files of one kind (``naming.job_file``) in a job directory say."""
-    for name in fnmatch.filter(names_in(directory), f"{kind}*.json"):
-        if (about := files.read_json(os.path.join(directory, name))) is not None:
-            yield about
-
-
-def names_in(directory: str) -> list[str]:
-    """Return what is in a directory, nothing where it cannot be read."""
-    try:
-        return sorted(os.listdir(directory))
-    except OSError:
-        return []

@@ -18,8 +18,10 @@ from eray._core.sights import TIMEOUTS
 from eray._identity import read_site
 from eray._io import clock
 from eray._io.signals import Caught
+from eray._ray.notices import say
 from eray._show.status import StatusView, status_text
 from eray._show.waits import is_late, is_long, waits_of
+from eray.errors import ErayError, RayAttachError
 
 PAUSE_S = 1.0
 Show = Callable[[Picture], None]
@@ -28,7 +30,7 @@ Show = Callable[[Picture], None]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_shown_job(parser)
-    parser.add_argument("--watch", action="store_true", help="go on until the cluster ends")
+    parser.add_argument("--watch", action="store_true", help="wait for the cluster, and go on until it ends")
     parser.add_argument("--json", action="store_true", help="print JSON, one line a picture")
 
 
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Show the cluster; 0 where there is one, also one that ended.
 
     Raises:
-        RayAttachError: there is none.
+        RayAttachError: there is none, and none is awaited.
         UsageError: there are several.
     """
     from eray._look import Window
@@ -47,17 +49,42 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
                 show(window.picture())
             return 0
         with unwound(), screen(environ, args.json, live=True) as show:
-            watch(window.picture, show, partial(clock.sleep, PAUSE_S))
+            watch(window.picture, window.awaited, show, partial(clock.sleep, PAUSE_S))
     return 0
 
 
-def watch(look: Callable[[], Picture], show: Show, pause: Callable[[], None]) -> None:
-    """Show each picture until the cluster has ended."""
+def watch(
+    look: Callable[[], Picture],
+    awaited: Callable[[ErayError], str | None],
+    show: Show,
+    pause: Callable[[], None],
+) -> None:
+    """Show each picture until the cluster has ended, and its job does not start again.
+
+    Whoever watches may have begun together with a start that is not seen yet: a cluster that has ended, or none, is
+    believed at the second look only. ``awaited`` tells for what it waits where there is no cluster.
+
+    Raises:
+        ErayError: as ``look`` does, where nothing is awaited.
+    """
+    is_first, told = True, None
     while True:
-        picture = look()
-        show(picture)
-        if picture.phase == "ended":
-            return
+        try:
+            picture = look()
+        except ErayError as exc:
+            waits_for = awaited(exc)
+            if waits_for is None and not (is_first and isinstance(exc, RayAttachError)):
+                raise
+            if waits_for not in (None, told):
+                say(f"{waits_for}; waiting for it")
+                told = waits_for
+        else:
+            is_over = picture.phase == "ended" and picture.queued is None
+            if not (is_over and is_first):
+                show(picture)
+                if is_over:
+                    return
+        is_first = False
         pause()
 
 
@@ -94,7 +121,8 @@ def essence(picture: Picture) -> Any:
     long = [*map(is_long, waits.nodes), *map(is_long, waits.worlds)]
     lengths = [*(wait.for_s for wait in waits.nodes), *(wait.for_s for wait in waits.worlds)]
     late = [is_late(picture, variable, for_s) for for_s in lengths for variable in TIMEOUTS]
-    return picture.phase, picture.ending, picture.topology, nodes, missing, long, late, picture.connecting
+    ending = picture.ending, picture.queued
+    return picture.phase, ending, picture.topology, nodes, missing, long, late, picture.connecting
 
 
 def _when_changed(text_of: Callable[[Picture], str], between: str = "") -> Show:

@@ -98,6 +98,17 @@ class Ending(Model):
         return self.code in STOPPED_BY and self.cause is None
 
 
+class Queued(Model):
+    """What Slurm's queue says of a job: ``state`` and ``reason`` in Slurm's words, and how often it was requeued."""
+
+    state: str
+    reason: str = ""
+    restart: int = Field(default=0, ge=0)
+
+    def __str__(self) -> str:
+        return self.state if self.reason in ("", "None") else f"{self.state} ({self.reason})"
+
+
 class Picture(Model):
     """One cluster at the unix time ``taken_at``.
 
@@ -109,6 +120,8 @@ class Picture(Model):
         timeouts: seconds by the variable that sets them: how long the head and its processes wait for others.
         environment: the variables that decided, without secrets, as the head saw them.
         remarks: what the head said to people, oldest first: (unix time, text).
+        queued: a later life of an ended cluster's job, which Slurm has requeued; None where there is none, or nobody
+            asked.
     """
 
     api_version: int = API_VERSION
@@ -130,6 +143,7 @@ class Picture(Model):
     versions: dict[str, str] = Field(default_factory=dict)
     environment: dict[str, str] = Field(default_factory=dict)
     remarks: tuple[tuple[float, str], ...] = ()
+    queued: Queued | None = None
 
     @property
     def seen_until(self) -> float:

@@ -2,15 +2,19 @@
 
 import socket
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eray._core.access import RAY_ADDRESS
 from eray._core.naming import COORDINATOR_NAME, NAMESPACE
+from eray._io import clock
 from eray._io.signals import kept_sigterm
 from eray._ray import attach as own
 from eray._ray.calls import find_coordinator
 from eray._ray.client import CoordinatorClient
 from eray.errors import RayAttachError
+
+if TYPE_CHECKING:
+    from eray._core.picture import Picture
 
 
 def attach(
@@ -61,8 +65,8 @@ def attach(
     return str(context.gcs_address), node
 
 
-def look(node: str, address: str) -> tuple[dict[str, Any], list[Any], str]:
-    """Return the topology and tracks that the coordinator of the Ray at ``address`` knows, and the GCS's address.
+def look(node: str, address: str) -> "Picture":
+    """Draw the worlds of the Ray at ``address``, by its coordinator.
 
     Raises:
         RayAttachError: there is no such Ray, or it has no coordinator: nothing of eray's ever ran on it.
@@ -70,11 +74,32 @@ def look(node: str, address: str) -> tuple[dict[str, Any], list[Any], str]:
     """
     import ray
 
+    from eray._core.picture import Picture  # loads pydantic, which a process that only attaches does not need
+
     own.attach(address, node=node, named=RAY_ADDRESS, log_to_driver=False)
     handle = find_coordinator()
     if handle is None:
         found = f"the Ray at {RAY_ADDRESS}{address} has no coordinator: no process of eray has come to it"
         raise RayAttachError(node, found, "call eray.connect() or eray.attach() in a program on it")
     client = CoordinatorClient(handle)
-    topology = client.topology().model_dump(mode="json")
-    return topology, client.notes(), str(ray.get_runtime_context().gcs_address)
+    topology, tracks = client.topology(), client.notes()
+    address = str(ray.get_runtime_context().gcs_address)
+    own.detach()
+    now = clock.unix()
+    nodes = [
+        {"node_rank": each.node_rank, "name": each.name, "state": "ready" if each.alive else "lost"}
+        for each in topology.nodes
+    ]
+    return Picture.model_validate(
+        {
+            "key": address,
+            "purpose": "foreign",
+            "head": topology.head or address.rpartition(":")[0],
+            "taken_at": now,
+            "began_at": min((at for world in topology.worlds for _, at in world.timeline), default=now),
+            "phase": "up",
+            "nodes": nodes,
+            "topology": topology,
+            "tracks": tracks,
+        }
+    )

@@ -75,6 +75,10 @@ def head_lines(picture: Picture, zone: tzinfo) -> Iterator[Line]:
         yield Line(f"{text}{picture.how_it_ended} at {moment(ending.at, zone)}{lasts}", style)
         if ending.cause is not None:
             yield labelled("cause", one_line(ending.cause), "red")
+        if picture.queued is not None:
+            yield labelled(
+                "queue", f"{one_line(str(picture.queued))}: the job starts again (restart {picture.queued.restart})"
+            )
     notice = picture.topology.preemption if picture.topology is not None else None
     if notice is not None:
         ago = lasted(", ", picture.seen_until - notice.at, " ago" if ending is None else " before the end")

@@ -9,7 +9,7 @@ import pytest
 from slurm_rig import Rig
 from test_deaths import NODES, causes, start_world
 from victims import kill, secrets_left, survivors, victim
-from worlds import FAIL, WHO, expect_nothing_left, read_world
+from worlds import LIVES, expect_nothing_left, read_world
 
 pytestmark = [pytest.mark.slurm, pytest.mark.ray, pytest.mark.jax]
 NOTICED_S = 8.0
@@ -58,15 +58,6 @@ def test_lost_node_frees_the_others(rig: Rig, way: str, how: str, node: str) -> 
     assert rig.leftovers() == []
 
 
-LIVES = f"""
-if [ -z "$SLURM_RESTART_COUNT" ]; then
-    eray run -- python {FAIL} -1 wait; echo first life $?; sleep 120
-else
-    eray run -- python {WHO}; echo second life $?
-fi
-"""
-
-
 def test_requeued_job_starts_clean_over_the_files_of_its_first_life(rig: Rig) -> None:
     job = rig.sbatch(LIVES, "-N2", "-w", "node01,node02", "--requeue", "--open-mode=append")
     rig.wait_until(lambda: job.output.count("has joined") == 2, 60, "the first life to run")
@@ -81,18 +72,6 @@ def test_requeued_job_starts_clean_over_the_files_of_its_first_life(rig: Rig) ->
     world = read_world(job.output)
     assert world.places == [("node01", 0), ("node02", 0)]
     assert rig.run(f"ls $HOME/.eray/jobs/rig-{job.id}/logs").check().stdout.split() == [f"{job.id}r{n}" for n in (0, 1)]
-
-
-@RARE
-def test_requeue_of_a_running_job_ends_its_first_life(rig: Rig) -> None:
-    job = rig.sbatch(LIVES, "-N2", "--requeue", "--open-mode=append")
-    rig.wait_until(lambda: job.output.count("has joined") == 2, 60, "the first life to run")
-    rig.run(["scontrol", "requeue", job.id]).check()
-    rig.wait_until(lambda: not rig.leftovers(), GONE_S, "nothing to be left of the first life")
-    assert job.wait(90).state == "COMPLETED", job.output
-    expect_nothing_left(rig)
-    assert "second life 0\n" in job.output
-    assert "Traceback" not in job.output
 
 
 @RARE

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from slurm_rig import Job, Rig
-from worlds import FAIL, expect_nothing_left
+from worlds import FAIL, GONE_S, LIVES, expect_nothing_left
 
 from eray._core.picture import Picture, Track
 
@@ -73,3 +73,35 @@ def test_job_is_seen_from_its_nodes_from_the_login_node_and_afterwards(rig: Rig)
     page = rig.run(["eray", "report", "-o", "-", "--job", job.id]).check().stdout
     assert "node02" in page
     assert "stopped by SIGTERM" in page
+
+
+def test_watch_waits_for_a_job_in_the_queue_and_over_a_requeue(rig: Rig) -> None:
+    job = rig.sbatch(LIVES, "-N2", "--hold", "--requeue", "--open-mode=append")
+    none = rig.run(["eray", "status", "--job", job.id])
+    assert none.returncode == 4
+    assert (
+        f"job {job.id} is PENDING (JobHeldUser) in Slurm's queue: `eray status --job {job.id} --watch`" in none.output
+    )
+    watch = rig.start(["eray", "status", "--job", job.id, "--watch"])
+    waits = f"eray: job {job.id} has no cluster yet and is PENDING (JobHeldUser); waiting for it\n"
+    rig.wait_until(lambda: waits in watch.output, 10, "the watch to wait")
+    rig.run(["scontrol", "release", job.id]).check()
+    rig.wait_until(lambda: "2 of 2 running" in watch.output, 60, "the watch to see the first life")
+    rig.run(["scontrol", "requeue", job.id]).check()
+    rig.wait_until(lambda: not rig.leftover_directories(), 10 + GONE_S, "nothing to be left of the first life")
+    rig.wait_until(lambda: "stopped by SIGTERM at" in watch.output, 10, "the watch to see the end of the first life")
+    assert job.wait(90).state == "COMPLETED", job.output
+    assert "second life 0\n" in job.output
+    assert "Traceback" not in job.output
+    seen = watch.wait(10)
+    assert seen.returncode == 0, seen.output
+    firsts = [part.splitlines()[0] for part in seen.stdout.split("\n\n")]
+    assert [first.rpartition(" at ")[0] for first in firsts if " at " in first] == [
+        f"job {job.id} on rig, eray run: stopped by SIGTERM",
+        f"job {job.id} (restart 1) on rig, eray run: ended well",
+    ], "each state is shown once"
+    assert "  queue       " in seen.stdout
+    assert "the job starts again (restart 1)" in seen.stdout
+    expect_nothing_left(rig)
+    assert rig.run(["eray", "status", "--job", "999999"]).returncode == 4
+    assert rig.run(["eray", "status", "--watch", "--job", "999999"], timeout_s=20).returncode == 4

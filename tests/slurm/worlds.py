@@ -9,6 +9,14 @@ from typing import Any
 from slurm_rig import Rig
 
 WHO, FAIL = "programs/who.py", "programs/fail.py"
+LIVES = f"""
+if [ -z "$SLURM_RESTART_COUNT" ]; then
+    eray run -- python {FAIL} -1 wait; echo first life $?; sleep 120
+else
+    eray run -- python {WHO}; echo second life $?
+fi
+"""
+"""A script whose first life waits to be ended, and whose second ends well."""
 GONE_S = 1.0
 """How long after a step's end a process of eray or Ray may still be seen."""
 

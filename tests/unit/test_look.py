@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,18 @@ from pictures import picture
 from test_access import HOME
 from test_clusters import JOB, Place
 from test_nodes import free_port
+from test_queue import PENDING, Squeue, row
 
 from eray._core import naming
 from eray._core.access import START, Door
 from eray._core.handshake import Credentials
 from eray._core.nodespec import LOOK
-from eray._core.picture import Ending, Picture
+from eray._core.picture import Ending, Picture, Queued
 from eray._io import beacon, clock, process
 from eray._io.channel import Channel
 from eray._look import DIAL_S, Window
 from eray._starting import find_started
-from eray.errors import ClusterLostError, DirectoryError, RayAttachError, SecretError, UsageError
+from eray.errors import ClusterLostError, DirectoryError, ErayError, RayAttachError, SecretError, UsageError
 
 TOKEN = "t" * 64
 NAMED = {"purpose": "up", "node": "n1", "auth": "token", "hosts": ("127.0.0.1",), "ports": (1,)}
@@ -213,6 +215,75 @@ def test_nothing_to_look_at_says_where_was_looked(place: Place) -> None:
         look(place, "9")
     with pytest.raises(UsageError, match=r"--job nope: is no job's id; .*; on this machine runs local-1a "):
         look(place, "nope")
+
+
+@pytest.fixture
+def squeue(tmp_path: Path) -> Squeue:
+    return Squeue(tmp_path)
+
+
+def error_of(window: Window) -> ErayError:
+    with closing(window), pytest.raises(ErayError) as caught:
+        window.picture()
+    return caught.value
+
+
+RUNS = row("rig", "42", "0", "RUNNING", "None")
+QUEUED = "job 42 has no cluster yet and is "
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted", "environ", "awaited"),
+    [
+        (PENDING, "42", {}, f"{QUEUED}PENDING (Priority)"),
+        (PENDING, "42.0", {}, f"{QUEUED}PENDING (Priority)"),
+        (RUNS, "42", {}, f"{QUEUED}RUNNING"),
+        (PENDING, "9", {}, None),
+        (PENDING, None, {}, None),
+        (PENDING, "local-1a", {}, None),
+        ("", None, JOB, "job 42 has no cluster yet"),
+        ("", "42", JOB, "job 42 has no cluster yet"),
+        ("", "9", JOB, None),
+    ],
+    ids=["pending", "step", "runs", "unknown", "this machine", "local", "in the job", "the job by name", "another job"],
+)
+def test_cluster_of_a_job_in_the_queue_is_awaited(place: Place, squeue, answer, wanted, environ, awaited) -> None:
+    squeue.answers(answer)
+    window = Window(place.site(**squeue.environ, **environ), wanted)
+    error = error_of(window)
+    assert window.awaited(error) == awaited
+    assert (" in Slurm's queue: `eray status --job 42" in str(error)) == bool(awaited and QUEUED in awaited)
+    assert window.awaited(UsageError("several")) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "awaited"), [(PENDING, "job 42 is PENDING (Priority)"), (RUNS, None), ("", None)], ids=str
+)
+def test_cluster_that_was_killed_is_awaited_while_its_job_does_not_run(place: Place, squeue, answer, awaited) -> None:
+    squeue.answers(answer)
+    keeps(place, "beacon", replace(STEP, key="42", auth="disabled", ports=(free_port(),)))
+    window = Window(place.site(**squeue.environ), "42", dial_s=0.1)
+    assert window.awaited(error_of(window)) == awaited
+
+
+@pytest.mark.parametrize(
+    ("code", "restart", "line", "queued"),
+    [
+        (143, 0, row("rig", "42", "1", "COMPLETING", "None"), Queued(state="COMPLETING", reason="None", restart=1)),
+        (143, 0, row("rig", "42", "1", "PENDING", "BeginTime"), Queued(state="PENDING", reason="BeginTime", restart=1)),
+        (143, 1, row("rig", "42", "1", "RUNNING", "None"), None),
+        (143, 0, row("other", "42", "1", "RUNNING", "None"), None),
+        (143, 0, "", None),
+        (0, 0, row("rig", "42", "1", "RUNNING", "None"), Queued(state="RUNNING", reason="None", restart=1)),
+    ],
+    ids=["ends", "requeued", "this life", "of another Slurm", "over", "requeued by its script"],
+)
+def test_job_that_was_requeued_is_told_from_one_that_is_over(place: Place, squeue, code, restart, line, queued) -> None:
+    squeue.answers(line)
+    kept = {"key": "42", "job": "42", "cluster": "rig", "restart": restart}
+    ended = picture(**kept, phase="ended", ending=Ending(at=1.0, code=code))
+    keeps(place, "picture", ended.to_json())
+    assert look(place, "42", **squeue.environ) == ended.model_copy(update={"queued": queued})
 
 
 def test_picture_of_another_eray_and_a_home_of_others_are_refused(place: Place) -> None:

@@ -29,6 +29,8 @@ WIRING = {
     "_own_cluster",
     "_auto_ray",
     "_look",
+    "_job_files",
+    "_queue",
     "_begun",
     "_starting",
     "_distributed",

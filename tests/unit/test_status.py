@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from datetime import UTC
 from typing import Any
@@ -16,14 +17,14 @@ from pictures import BEGAN, picture
 from eray._cli.main import main
 from eray._cli.status import is_rich, screen, unwound, watch
 from eray._core.phase import Phase
-from eray._core.picture import Ending, NodeView, Picture, Span, Track
+from eray._core.picture import Ending, NodeView, Picture, Queued, Span, Track
 from eray._core.topology import PreemptionNotice, Restart
 from eray._show.lines import Line, shortened
 from eray._show.log_hint import OUTPUT
 from eray._show.status import StatusView, status_lines, status_text
 from eray._show.wording import elapsed
 from eray._show.words import hosts
-from eray.errors import JoinTimeoutError
+from eray.errors import ClusterLostError, ErayError, JoinTimeoutError, RayAttachError, UsageError
 
 JOINING: dict[str, Any] = {"phase": "starting", "world_phase": Phase.FORMING}
 ALONE: dict[str, Any] = {"job": None, "key": "local-1a", "cluster": ""}
@@ -546,10 +547,22 @@ def sized(monkeypatch):
 
 def followed(stream: io.StringIO, environ: dict[str, str], *pictures: Picture, as_json: bool = False) -> str:
     """Return what `--watch` writes to the stream while it sees these pictures."""
-    shown = iter(pictures)
     with redirect_stdout(stream), screen(environ, as_json, live=True) as show:
-        watch(lambda: next(shown), show, lambda: None)
+        watch(look_at(*pictures), lambda error: None, show, lambda: None)
     return stream.getvalue()
+
+
+def look_at(*seen: Picture | ErayError) -> Callable[[], Picture]:
+    """Return what shows these in turn, and raises those that are errors."""
+    turns = iter(seen)
+
+    def look() -> Picture:
+        turn = next(turns)
+        if isinstance(turn, ErayError):
+            raise turn
+        return turn
+
+    return look
 
 
 @pytest.mark.parametrize(
@@ -610,7 +623,7 @@ def defaults():
 def test_cursor_is_shown_again_after_a_signal(sized, defaults, number, error):
     written = Terminal()
     with pytest.raises(error) as caught, redirect_stdout(written), unwound(), screen(COLOURS, False, live=True) as show:
-        watch(picture, show, lambda: signal.raise_signal(number))
+        watch(picture, lambda error: None, show, lambda: signal.raise_signal(number))
     assert written.getvalue().endswith("\x1b[?25h")
     assert getattr(caught.value, "code", 128 + number) == 128 + number
 
@@ -633,6 +646,66 @@ def test_watch_in_a_pipe_prints_again_when_there_is_something_to_do():
     assert ["or raise ERAY_CLUSTER_TIMEOUT_S" in text for text in texts] == [False, False, True, False]
 
 
+NONE, GONE, SEVERAL = (
+    RayAttachError("n1", "none", "start one"),
+    ClusterLostError("n1", "gone", "see"),
+    UsageError("two"),
+)
+AGAIN = ENDED.model_copy(update={"queued": Queued(state="PENDING", reason="BeginTime", restart=1)})
+
+
+@pytest.mark.parametrize(
+    ("seen", "awaited", "shown"),
+    [
+        ([ENDED, ENDED], [], [ENDED]),
+        ([ENDED, STARTING, ENDED], [], [STARTING, ENDED]),
+        ([NONE, STARTING, ENDED], [None], [STARTING, ENDED]),
+        ([NONE, NONE], [None, None], NONE),
+        ([NONE, NONE, NONE, STARTING, ENDED], ["PENDING"] * 3, [STARTING, ENDED]),
+        ([STARTING, NONE], [None], NONE),
+        ([GONE], [None], GONE),
+        ([GONE, STARTING, ENDED], ["PENDING"], [STARTING, ENDED]),
+        ([SEVERAL], [None], SEVERAL),
+        ([picture(), AGAIN, AGAIN, STARTING, ENDED], [], [picture(), AGAIN, AGAIN, STARTING, ENDED]),
+        ([AGAIN, ENDED], [], [AGAIN, ENDED]),
+    ],
+    ids=[
+        "ended",
+        "begun together with another start",
+        "begun together with the first start",
+        "none",
+        "pending",
+        "gone meanwhile",
+        "lost",
+        "lost and pending",
+        "several",
+        "requeued",
+        "requeued and cancelled",
+    ],
+)
+def test_watch_waits_for_a_cluster_that_may_come(capsys, seen, awaited, shown):
+    told, pictures = iter(awaited), []
+    if isinstance(shown, ErayError):
+        with pytest.raises(type(shown)) as caught:
+            watch(look_at(*seen), lambda error: next(told), pictures.append, lambda: None)
+        assert caught.value is shown
+    else:
+        watch(look_at(*seen), lambda error: next(told), pictures.append, lambda: None)
+        assert pictures == shown
+    assert list(told) == []
+    said = dict.fromkeys(f"eray: {each}; waiting for it\n" for each in awaited if each is not None)
+    assert capsys.readouterr().err == "".join(said)
+
+
+def test_job_that_was_requeued_says_so_and_counts_as_changed():
+    lines = status_text(AGAIN).splitlines()
+    assert "  queue       PENDING (BeginTime): the job starts again (restart 1)" in lines
+    text = followed(io.StringIO(), {}, picture(), ENDED.model_copy(update={"queued": None}))
+    assert "queue" not in text
+    text = followed(io.StringIO(), {}, picture(), AGAIN, AGAIN, ENDED)
+    assert len(text.split("\n\n")) == 3
+
+
 def test_view_is_as_wide_as_its_console():
     from rich.console import Console
 
@@ -652,6 +725,7 @@ def home(tmp_path, monkeypatch):
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("ERAY_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("ERAY_TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setenv("PATH", str(tmp_path))  # no squeue
 
 
 @pytest.mark.parametrize("words", [[], ["--watch"]])
