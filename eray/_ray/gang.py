@@ -17,13 +17,13 @@ from eray._io import clock
 from eray._ray import remains
 from eray._ray.cluster_client import reminding
 from eray._ray.gang_actor import ActorFacts, GangProcess, MemberPlace
-from eray._ray.gang_failure import GangFailure, Member, end_words
+from eray._ray.gang_failure import GangFailure, Member, end_words, failed_by
 from eray._ray.gang_results import Collecting
 from eray._ray.placing import SAY_S
 from eray._ray.program import Program
 from eray._ray.rooms import read_rooms
 from eray._ray.world_news import WorldNews
-from eray.errors import ConfigurationError, ErayError, JoinError, JoinTimeoutError, WorldFailedError
+from eray.errors import ConfigurationError, ErayError, JoinError, JoinTimeoutError
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient
@@ -140,8 +140,7 @@ class Gang:
             raise ConfigurationError(f"runtime_env cannot be set up on node {seat.node}: {exc}") from exc
         except ray.exceptions.RayError as exc:
             cause = f"a process on {seat.node} {end_words(exc)}"
-            failed = WorldFailedError(self._world, self.generation or 1, cause)
-            failed.__cause__ = exc
+            failed = failed_by(self._world, self.generation or 1, cause, exc)
             raise GangFailure(cause, JoinError.exit_code, failed) from exc
 
     def _call(self, member: Member, generation: int, program: Program, values: Sequence[Any]) -> Any:

@@ -91,9 +91,14 @@ def failure_of(
     if has_raised(error):
         show_frames(error)
         return GangFailure(cause, code, error, member.process_index)
+    return GangFailure(cause, code, failed_by(world, generation, cause, error), member.process_index)
+
+
+def failed_by(world: str, generation: int, cause: str, error: BaseException) -> WorldFailedError:
+    """Return the error of a world that failed by ``error`` of Ray's, whose frames tell nothing."""
     failed = WorldFailedError(world, generation, cause)
     failed.__cause__ = error.with_traceback(None)
-    return GangFailure(cause, code, failed, member.process_index)
+    return failed
 
 
 def annotate(failure: GangFailure, world: str, generation: int, tail: Sequence[str], others: Mapping[str, str]) -> None:
