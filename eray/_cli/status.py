@@ -20,7 +20,7 @@ from eray._io import clock
 from eray._io.signals import Caught
 from eray._ray.notices import say
 from eray._show.status import StatusView, status_text
-from eray._show.waits import is_late, is_long, waits_of
+from eray._show.waits import is_late, is_long, is_silent, waits_of
 from eray.errors import ErayError, RayAttachError
 
 PAUSE_S = 1.0
@@ -121,8 +121,10 @@ def essence(picture: Picture) -> Any:
     long = [*map(is_long, waits.nodes), *map(is_long, waits.worlds)]
     lengths = [*(wait.for_s for wait in waits.nodes), *(wait.for_s for wait in waits.worlds)]
     late = [is_late(picture, variable, for_s) for for_s in lengths for variable in TIMEOUTS]
+    worlds = picture.topology.worlds if picture.topology is not None else ()
+    silent = [is_silent(picture, world) for world in worlds]
     ending = picture.ending, picture.queued
-    return picture.phase, ending, picture.topology, nodes, missing, long, late, picture.connecting
+    return picture.phase, ending, picture.topology, nodes, missing, long, late, silent
 
 
 def _when_changed(text_of: Callable[[Picture], str], between: str = "") -> Show:

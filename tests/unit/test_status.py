@@ -638,6 +638,13 @@ def test_watch_in_a_pipe_prints_what_changed(as_json):
         assert [each.split()[6] for each in text.split("\n\n")] == ["starting", "up", "ended"]
 
 
+def test_watch_in_a_pipe_prints_nothing_again_that_reads_the_same():
+    called = STARTING.model_copy(update={"connecting": (0,)})
+    assert followed(io.StringIO(), {}, STARTING, called, ENDED).count("starting") == 1
+    waiting = picture(world_phase=Phase.FORMING, states=["awaited"] * 4, tracks=())
+    assert followed(io.StringIO(), {}, waiting, waiting.model_copy(update={"connecting": (0,)}), ENDED).count("up") == 2
+
+
 def test_watch_in_a_pipe_prints_again_when_there_is_something_to_do():
     late = picture(**JOINING, awaited=[1])
     seen = [late.model_copy(update={"taken_at": BEGAN + at}) for at in (5, 8, 30, 40, 250)]
