@@ -8,6 +8,7 @@ from eray import _driver_cluster as clusters
 from eray._bringup import Site, step_spec
 from eray._connection import Connection
 from eray._core.access import RAY_ADDRESS
+from eray._core.counted import counted
 from eray._driver_cluster import RayInit
 from eray._identity import identify
 from eray._own_cluster import attach_own, find_node_file
@@ -45,8 +46,11 @@ def enter(
         )
     if address == "local":
         clusters.start_local(site, environ, init)
+        environ.pop("RAY_ADDRESS", None)  # what follows in this process means the Ray that it has
     elif address is not None or mode is Mode.RAY_WORKER:
         foreign.attach(address, namespace=init.namespace, options=init.options, named=named)
+        if address is not None:
+            environ["RAY_ADDRESS"] = address
     elif is_launched or (mode is not Mode.STEP and not attached and site.slurm.job and find_node_file(site)):
         attach_own(site, environ, namespace=init.namespace, options=init.options)
     elif mode is Mode.STEP:
@@ -75,6 +79,11 @@ def use_connection(
     if isinstance(connection._client, RelayedClient):
         connection._client.attach()
     address, named = _asked(address, environ)
+    if address == "local":
+        raise UsageError(
+            f"{named}{address!r} comes too late: jax.distributed was initialized before, and this process has the Ray "
+            "of its world; leave it out"
+        )
     if address is not None and address != attach.current_address():
         foreign.attach(address, named=named)  # an error names both, where they are two
     if not start_workers and len(connection.topology().nodes) > 1:
@@ -132,7 +141,8 @@ def lone(site: Site, what: str) -> str:
     slurm = site.slurm
     if slurm.job is None:
         return f"{what}; this runs as one process"
+    nodes = f" ({counted(len(slurm.nodes), 'node')})" if slurm.nodes else ""
     return (
-        f"{what} this process, a {slurm.mode} of job {slurm.job.id} ({len(slurm.nodes)} nodes) and no task of a step; "
-        "this runs as one process, `srun` or `eray run` start several"
+        f"{what}; this is no task of a step of job {slurm.job.id}{nodes} and runs as one process; `srun` or `eray run` "
+        "start several"
     )

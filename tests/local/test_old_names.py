@@ -2,17 +2,22 @@
 
 import json
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
-from laptop import Laptop, result_of
+from laptop import PLAIN_RAY, Laptop, result_of
 from slurm_task import TASK
 
 pytestmark = [pytest.mark.ray, pytest.mark.jax]
 ONE_GPU = TASK | {"SLURM_NTASKS": "4", "SLURM_GPUS_ON_NODE": "2", "CUDA_VISIBLE_DEVICES": "3"}
 
+BATCH = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[01-02]", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}
+ALONE = "this is no task of a step of job 7{} and runs as one process; `srun` or `eray run` start several\n"
+
 OLD_ORDER = """
-import json
+import json, os
+from pathlib import Path
 from eray.cluster_util import DistributedConfig, RayClusterConfig
 DistributedConfig().initialize()
 RayClusterConfig().initialize()
@@ -20,7 +25,11 @@ RayClusterConfig().initialize()
 import jax, ray, eray
 node = ray.get(eray.coordinator().topology.remote())["nodes"][0]
 namespace = ray.get_runtime_context().namespace
-print("result: " + json.dumps([jax.process_count(), namespace, node["ray_node_id"] == ray.nodes()[0]["NodeID"]]))
+(home,) = Path(os.environ["ERAY_TMPDIR"]).glob("eray-*/*/node.json")
+access = json.loads(home.read_text())
+private = [access["auth"], access["dashboard"], home.parent.stat().st_mode & 0o777]
+one = [jax.process_count(), namespace, node["ray_node_id"] == ray.nodes()[0]["NodeID"]]
+print("result: " + json.dumps([*one, *private]))
 """
 
 SIZED = """
@@ -42,20 +51,37 @@ before = list(ClusterEnv._cluster_types)
 import eray, eray.cluster_util
 import eray._jax.cluster_env as env
 seen = [list(ClusterEnv._cluster_types) == before]
+present = [getattr(each, "name", "") for each in before if each.is_env_present()]
 find = lambda method: ClusterEnv.auto_detect_unset_distributed_params(None, None, None, None, method, 10)
 own = find(None)
 name = eray.eSlurmCluster.register_with_jax()
 eray.eSlurmCluster.register_with_jax()
-seen += [len(ClusterEnv._cluster_types) - len(before), find(None) == own, find(name), env.detected()]
+seen += [len(ClusterEnv._cluster_types) - len(before), find(None) == own, find(name)]
+seen += [env.detected(), "mpi4py" in present]
 print("result: " + json.dumps(seen))
 """
 
 
-def test_old_order_of_calls_is_one_process_with_a_ray_of_its_own(laptop: Laptop) -> None:
-    result = laptop.python("-c", OLD_ORDER).wait(60)
+@pytest.mark.parametrize(
+    ("env", "jax_says", "ray_says"),
+    [
+        ({}, "this runs as one process\n", None),
+        (BATCH, ALONE.format(" (2 nodes)"), ALONE.format(" (2 nodes)")),  # bug-012, bug-013
+        ({"SLURM_JOB_ID": "7"}, ALONE.format(""), None),  # bug-011
+    ],
+    ids=["laptop", "batch", "ssh"],
+)
+def test_old_order_of_calls_is_one_process_with_a_ray_of_its_own(
+    laptop: Laptop, env: dict[str, str], jax_says: str, ray_says: str | None
+) -> None:
+    result = laptop.python("-c", OLD_ORDER, **env).wait(60)
     assert result.returncode == 0, result.output
-    assert result_of(result) == [1, "eray-executor", True]
-    assert "no cluster is around; this runs as one process" in result.stderr
+    *one, auth, dashboard, mode = result_of(result)
+    assert one == [1, "eray-executor", True]
+    assert (auth, dashboard, mode) == ("token", None, 0o700)
+    assert f"nothing is configured, and no cluster is around; {jax_says}" in result.stderr
+    assert (ray_says is None) is ("Ray is started on this machine alone" not in result.stderr)
+    assert f"Ray is started on this machine alone; {ray_says}" in result.stderr or ray_says is None
     assert "auto_ray_cluster() was called before; this call is ignored" in result.stderr
 
 
@@ -97,6 +123,13 @@ def test_port_that_is_in_use_is_named_before_jax_meets_it(laptop: Laptop) -> Non
     assert f"coordinator_address={address!r}: port {address.rpartition(':')[2]} of this node is in use" in result.stderr
 
 
+def test_process_0_that_does_not_answer_is_named(laptop: Laptop) -> None:
+    config = {"coordinator_address": "127.0.0.1:9", "num_processes": 2, "process_id": 1}
+    result = laptop.python("-c", GIVEN, json.dumps(config), ERAY_JOIN_TIMEOUT_S="1").wait(60)
+    assert result.returncode == 5, result.output  # JAX would abort: FACTS J1
+    assert "at 127.0.0.1:9" in result.stderr.splitlines()[-1]
+
+
 def port_of_jax_s_range() -> int:
     """Return a port that is free now, of those that JAX makes from the id of an Open MPI job."""
     for port in range(61440, 65536):
@@ -108,6 +141,46 @@ def port_of_jax_s_range() -> int:
     raise AssertionError("no port from 61440 to 65535 is free")
 
 
+BY_ADDRESS = """
+import json, sys
+from eray.cluster_util import DistributedConfig, auto_ray_cluster
+auto_ray_cluster(*sys.argv[1:])
+DistributedConfig(num_processes=1, process_id=0).initialize()
+import eray, jax, ray
+world = ray.get(eray.coordinator().topology.remote())["worlds"][0]
+print("result: " + json.dumps([ray.get_runtime_context().gcs_address, len(world["processes"]), jax.process_count()]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "variable", "is_plain"),
+    [("plain", "127.0.0.1:9", True), (None, "plain", True), ("local", "127.0.0.1:9", False), (None, "local", False)],
+)
+def test_ray_is_the_argument_s_then_ray_address_s_also_for_what_follows(
+    laptop: Laptop, plain_ray: str, argument: str | None, variable: str, is_plain: bool
+) -> None:
+    argument, variable = (plain_ray if each == "plain" else each for each in (argument, variable))
+    env = TASK | PLAIN_RAY | {"JAX_PLATFORMS": "cpu"} if is_plain else {}
+    run = laptop.python("-c", BY_ADDRESS, *([argument] if argument else []), **env, RAY_ADDRESS=variable)
+    result = run.wait(60)
+    assert result.returncode == 0, result.output
+    found, processes, count = result_of(result)
+    assert ((found == plain_ray), processes, count) == (is_plain, 1, 1)
+
+
+LATE = """
+from eray.cluster_util import DistributedConfig, RayClusterConfig
+DistributedConfig().initialize()
+RayClusterConfig("local").initialize()
+"""
+
+
+def test_local_ray_beside_that_of_the_world_is_refused(laptop: Laptop) -> None:
+    result = laptop.eray("run", "-n", "1", "--", "python", "-c", LATE).wait(60)
+    assert result.returncode == 2, result.output
+    assert "address='local' comes too late: jax.distributed was initialized before" in result.stderr
+
+
 def test_ray_init_s_sizes_are_the_local_ray_s(laptop: Laptop) -> None:
     result = laptop.python("-c", SIZED).wait(60)
     assert result.returncode == 0, result.output
@@ -116,11 +189,13 @@ def test_ray_init_s_sizes_are_the_local_ray_s(laptop: Laptop) -> None:
     assert "this process is attached to the Ray at" in refused
 
 
-def test_jax_asks_only_when_it_is_told_to(laptop: Laptop) -> None:
-    result = laptop.python("-c", IN_JAX, **ONE_GPU).wait(60)
+def test_jax_asks_only_when_it_is_told_to(laptop: Laptop, tmp_path: Path) -> None:
+    (tmp_path / "mpi4py.py").write_text("raise ImportError('no MPI on this machine')")
+    result = laptop.python("-c", IN_JAX, **ONE_GPU, PYTHONPATH=str(tmp_path)).wait(60)
     assert result.returncode == 0, result.output
     seen: list[Any] = result_of(result)
-    unchanged, more, same, found, other = seen
+    unchanged, more, same, found, other, has_mpi4py = seen
     assert (unchanged, more, same) == (True, 1, True), "importing eray, and registering, leave JAX's detection alone"
     assert found == ["node01:61447", 4, 3, None], "all that it sees is its own"
-    assert other is None, "Slurm is eray's to read"
+    assert has_mpi4py
+    assert other is None, "Slurm is eray's to read, and mpi4py is no cluster"

@@ -21,6 +21,7 @@ def run_old(rig: Rig, options: list[str], *calls: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [json.loads(text) for text in re.findall(r"^old (\{.*\})$", result.stdout, re.M)]
     found.sort(key=lambda each: tuple(each["jax"]))
     assert len({each["gcs"] for each in found}) == 1, result.output
+    assert not any(each["by_formula"] for each in found), "another job can have that port: FACTS J4, bug-032"
     return found
 
 
@@ -57,3 +58,26 @@ def test_jax_starts_by_the_class_when_it_is_asked_to(rig: Rig) -> None:
     assert job.exit_code == 0, job.output
     address = f"node01:{61440 + int(job.id) % 4096}"
     assert sorted(re.findall(r"^jax .*$", job.output, re.M)) == [f"jax {index} of 2 by {address}" for index in range(2)]
+    (ray,) = set(re.findall(r"^ray .*$", job.output, re.M))
+    assert ray.endswith(" eray-executor ['node01', 'node02']")
+
+
+REFUSED = "from eray.cluster_util import auto_ray_cluster; auto_ray_cluster(fail_if_cluster_already_initialized=True)"
+
+
+def test_cluster_of_the_job_is_used_and_refused_where_there_must_be_none(rig: Rig) -> None:
+    script = f"""
+        exports=$(mktemp)
+        eray up >$exports & up=$!
+        until grep -q RAY_ADDRESS $exports || ! kill -0 $up; do sleep 0.1; done
+        srun --overlap -N2 -n2 --ntasks-per-node=1 python {OLD} ray jax
+        python -c "{REFUSED}"; echo "batch $?"
+        srun --overlap -N1 -n1 python -c "{REFUSED}"; echo "task $?"
+        kill $up; wait $up
+    """
+    job = rig.sbatch(script, "-N2", "-n2").wait()
+    expect_nothing_left(rig)
+    found = [json.loads(text) for text in re.findall(r"^old (\{.*\})$", job.output, re.M)]
+    assert [each["key"] for each in found] == [job.id, job.id], job.output
+    assert job.output.count(f"job {job.id} has a cluster already, at {found[0]['gcs']}") == 2, job.output
+    assert [line for line in job.output.splitlines() if line.startswith(("batch ", "task "))] == ["batch 4", "task 4"]

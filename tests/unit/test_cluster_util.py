@@ -29,7 +29,9 @@ from eray.errors import DevicePlanError, ErayError, JaxInterfaceError, SlurmMiss
 
 LAPTOP: dict[str, str] = {}
 WITH_COORDINATOR = [case for case in read_cases("env_cases.jsonl") if "coordinator_host" in case["expected"]]
-BATCH = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[01-02]", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+SALLOC = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[01-02]", "SLURM_NTASKS": "8"}
+BATCH = SALLOC | {"SLURM_PROCID": "0", "SLURM_NODEID": "0", "SLURM_LOCALID": "0"}
+INTERACTIVE = BATCH | {"SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1", "SLURM_PTY_PORT": "40000"}
 
 
 @pytest.fixture
@@ -76,7 +78,11 @@ def test_task_is_read_from_the_step_alone(set_environ: Any) -> None:
     assert eSlurmCluster.get_coordinator_address(timeout_secs=5, override_coordinator_port="70") == "node01:70"
 
 
-@pytest.mark.parametrize("environ", [LAPTOP, {"SLURM_JOB_ID": "7"}, BATCH], ids=["laptop", "ssh", "batch"])
+@pytest.mark.parametrize(
+    "environ",
+    [LAPTOP, {"SLURM_JOB_ID": "7"}, BATCH, SALLOC, INTERACTIVE],  # bug-011, bug-012, bug-013
+    ids=["laptop", "ssh", "batch", "salloc", "interactive"],
+)
 def test_no_task(set_environ: Any, environ: Mapping[str, str]) -> None:
     set_environ(environ)
     assert not eSlurmCluster.is_env_present()
@@ -111,7 +117,12 @@ def test_coordinator_is_on_the_node_of_process_0(set_environ: Any, case: Mapping
         ("node[3]", "node3"),
         ("r[1-2]n[1-2]", "r1n1"),
         ("gpu[1-2]-ib", "gpu1-ib"),
-        ("nodeA,nodeB[001,003],nodeC", "nodeA"),
+        ("linux[1,2]", "linux1"),  # bug-022
+        ("nodeA,nodeB[001,003],nodeC", "nodeA"),  # bug-023
+        ("host-[001-002]", "host-001"),  # bug-024
+        ("n", "n"),
+        ("rack[0-1]_blade[0-1]", "rack0_blade0"),  # bug-025
+        ("ml-16-node-[001-002,004],ml-17-node-[001-003]", "ml-16-node-001"),  # bug-026
     ],
 )
 def test_batch_shell_names_the_jobs_first_node(set_environ: Any, nodes: str, host: str) -> None:
@@ -119,7 +130,15 @@ def test_batch_shell_names_the_jobs_first_node(set_environ: Any, nodes: str, hos
     assert eSlurmCluster.get_coordinator_address() == f"{host}:61447"
 
 
-@pytest.mark.parametrize("environ", [LAPTOP, {"SLURM_JOB_ID": "7"}], ids=["laptop", "ssh"])
+@pytest.mark.parametrize("nodes", ["n[1", "n[2-1]"])  # taken in silence before: FACTS J12
+def test_malformed_node_list_is_a_value_error(set_environ: Any, nodes: str) -> None:
+    for environ, name in ((BATCH, "SLURM_JOB_NODELIST"), (TASK, "SLURM_STEP_NODELIST")):
+        set_environ(environ | {name: nodes})
+        with pytest.raises(ValueError, match=re.escape(f"{name}={nodes!r}: ")):
+            eSlurmCluster.get_coordinator_address()
+
+
+@pytest.mark.parametrize("environ", [LAPTOP, {"SLURM_JOB_ID": "7"}, BATCH | {"SLURM_JOB_NODELIST": ""}], ids=str)
 def test_no_node_list_is_a_value_error(set_environ: Any, environ: Mapping[str, str]) -> None:
     set_environ(environ)
     with pytest.raises(ValueError, match=r"missing SLURM_STEP_NODELIST, SLURM_JOB_NODELIST.*coordinator_address"):
@@ -161,11 +180,19 @@ def test_arbitrary_distribution_asks_the_host_file(set_environ: Any, tmp_path: P
     [
         ({}, [2, 3]),
         ({"CUDA_VISIBLE_DEVICES": "4,5,6,7"}, [2, 3]),  # ordinals, not cards: FACTS J2, bug-005
-        ({"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c,GPU-d"}, [2, 3]),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c,GPU-d"}, [2, 3]),  # bug-003
+        ({"CUDA_VISIBLE_DEVICES": "MIG-a", "SLURM_GPUS_ON_NODE": "2"}, [0]),
+        ({"CUDA_VISIBLE_DEVICES": None, "ROCR_VISIBLE_DEVICES": "0,1,2,3"}, [2, 3]),
         ({"CUDA_VISIBLE_DEVICES": "2", "SLURM_GPUS_ON_NODE": "2"}, [0]),  # each task has its own, by a wrapper: bug-010
         ({"CUDA_VISIBLE_DEVICES": "NoDevFiles", "SLURM_GPUS_ON_NODE": None}, None),  # bug-001
+        ({"CUDA_VISIBLE_DEVICES": "", "SLURM_GPUS_ON_NODE": None}, None),
         ({"CUDA_VISIBLE_DEVICES": None, "SLURM_GPUS_ON_NODE": None}, None),
         ({"SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_LOCALID": "0", "SLURM_PROCID": "1"}, [0, 1, 2, 3]),  # bug-007
+        (
+            {"SLURM_STEP_NODELIST": "node[01-03]", "SLURM_STEP_TASKS_PER_NODE": "2(x2),1"}  # bug-021
+            | {"SLURM_PROCID": "4", "SLURM_NODEID": "2", "SLURM_LOCALID": "0"},
+            [0, 1, 2, 3],
+        ),
         ({"SLURM_STEP_TASKS_PER_NODE": None}, None),
         ({"SLURMD_NODENAME": None}, [2, 3]),
         ({"ERAY_DEVICES": "0,3"}, [0, 3]),
@@ -216,6 +243,13 @@ def test_any_ray_of_the_machine_is_never_taken(set_environ: Any) -> None:
         auto_ray_cluster("au" + "to")
     with pytest.raises(ValueError, match=r"address='ray://head:10001' is for Ray's client"):
         auto_ray_cluster("ray://head:10001")
+
+
+def test_ray_is_left_alone_where_it_is_not_to_be_started(set_environ: Any) -> None:
+    set_environ({"RAY_ADDRESS": "ray://head:10001"})
+    RayClusterConfig(auto_start_cluster=False).initialize()
+    with pytest.raises(ValueError, match="RAY_ADDRESS='ray://head:10001'"):
+        RayClusterConfig().initialize()
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), 1.5, -1, "two", True], ids=str)

@@ -9,7 +9,7 @@ import socket
 import sys
 
 from eray._connect import current_connection
-from eray.cluster_util import DistributedConfig, RayClusterConfig, auto_ray_cluster
+from eray.cluster_util import DistributedConfig, RayClusterConfig, auto_ray_cluster, eSlurmCluster
 
 
 def main() -> None:
@@ -39,6 +39,8 @@ def main() -> None:
         return os.environ.get("ASKED_BY")
 
     context = ray.get_runtime_context()
+    connection = current_connection()
+    assert connection is not None
     topology = ray.get(eray.coordinator().topology.remote())
     about = {
         "host": socket.gethostname(),
@@ -49,11 +51,11 @@ def main() -> None:
         "cpus": sorted(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]),
         "nodes": [node["name"] for node in topology["nodes"]],
         "task": ray.get(hello.remote()),
+        "key": topology["job"]["key"],
+        "by_formula": connection.coordinator_address == eSlurmCluster.get_coordinator_address(),
     }
     print(f"old {json.dumps(about)}", flush=True)
     if sys.argv[-1] == "leave":
-        connection = current_connection()
-        assert connection is not None
         connection.close()
         try:
             DistributedConfig().initialize()
