@@ -121,7 +121,6 @@ class Window:
                 self._channel = self._runner.run(self._dial(door))
                 return self._ask()
             except BeaconError:
-                problem = problem or _silent(self._site.node, door)
                 silent.append(door)
             except (ErayError, ChannelClosed) as exc:
                 problem = problem or exc
@@ -137,11 +136,11 @@ class Window:
         if starts:
             return _starting(max(starts, key=lambda life: float(life["began_at"])))
         address = self._site.environ.get("RAY_ADDRESS")
-        if problem is None and self._wanted is None and address:
+        if problem is None and not silent and self._wanted is None and address:
             from eray._ray import foreign
 
             return foreign.look(self._site.node, address)
-        raise problem or unread or self._none(name, here)
+        raise problem or (self._silent(silent[0]) if silent else unread) or self._none(name, here)
 
     def _kept(self, name: str | None) -> dict[str, list[Mapping[str, Any]]]:
         """Return by its kind what the home has of a job, or of this machine's last cluster."""
@@ -167,9 +166,24 @@ class Window:
     def _ask(self) -> Picture:
         return self._runner.run(_asked(self._channel))
 
+    def _silent(self, door: Door) -> ClusterLostError:
+        """Say that a cluster which left no last picture does not answer: it was killed, or a firewall is between."""
+        found = f"the head of {door}, {door.node}, does not answer, and how it ended was not kept"
+        if door.job is not None and self._queue.lacks(door.job):
+            over = f"Slurm's queue has job {door.job} no more, so Slurm ended it before the head could say how"
+            return ClusterLostError(
+                self._site.node, f"{found}; {over}", f"`sacct -j {door.job}` and its output tell more"
+            )
+        runs = f"see by `squeue -j {door.job}` whether it still runs" if door.job else "see whether it still runs"
+        remedy = (
+            f"look at `eray logs --job {door.job or door.key}`, and {runs}; where it does, run this on one of its nodes"
+        )
+        return ClusterLostError(self._site.node, found, remedy)
+
     def _none(self, name: str | None, here: Sequence[Door]) -> ErayError:
         if name is None:
-            found = f"no cluster of yours runs on this machine, and {self._none_kept()}"
+            where = f"{self._site.settings.tmpdir} (ERAY_TMPDIR)"
+            found = f"no cluster of yours runs on this machine, by {where}, and {self._none_kept()}"
             return RayAttachError(
                 self._site.node, found, "start one by `eray run` or `eray up`, or name a job: `--job`"
             )
@@ -178,6 +192,8 @@ class Window:
             remedy = (
                 f"job {name} is {queued} in Slurm's queue: `eray status --job {name} --watch` waits for its cluster"
             )
+        elif self._job is not None and self._queue.lacks(self._job):
+            remedy = f"Slurm's queue does not have job {self._job}: it is over, or see its number by `squeue --me`"
         where = self._site.settings.state_dir
         return no_such_cluster(name, here, clock.unix(), node=self._site.node, where=where, remedy=remedy)
 
@@ -206,19 +222,6 @@ def _starting(life: Mapping[str, Any]) -> Picture:
     """Draw a cluster whose head does not answer yet."""
     about = {name: life[name] for name in (*NAMES, "began_at") if name != "node"}
     return _read(about | {"head": life["node"], "phase": "starting", "taken_at": clock.unix()})
-
-
-def _silent(node: str, door: Door) -> ClusterLostError:
-    """Say that a cluster which left no last picture does not answer: Slurm has killed it, or a firewall is between.
-
-    ``node`` is where that was found.
-    """
-    runs = f"see by `squeue -j {door.job}` whether it still runs" if door.job else "see whether it still runs"
-    return ClusterLostError(
-        node,
-        f"the head of {door}, {door.node}, does not answer, and how it ended was not kept",
-        f"look at `eray logs --job {door.job or door.key}`, and {runs}; where it does, run this on one of its nodes",
-    )
 
 
 def _read(about: Mapping[str, Any]) -> Picture:

@@ -19,26 +19,35 @@ class Queue:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._answers: dict[str, tuple[float, str]] = {}
+        self._answers: dict[str, tuple[float, str | None]] = {}
 
     def of(self, job: str, cluster: str = "") -> Queued | None:
         """Return what the queue says of ``job`` of the Slurm cluster ``cluster``; None: it is over, or not known."""
-        at, text = self._answers.get(job, (None, ""))
-        if at is None or clock.monotonic() - at > ASK_S:
-            text = self._ask(job, text)
-            self._answers[job] = clock.monotonic(), text
-        return read_queue(text, job, cluster)
+        return read_queue(self._answer(job) or "", job, cluster)
+
+    def lacks(self, job: str) -> bool:
+        """Tell whether the queue is known not to have ``job``: it is over, or there never was one."""
+        answer = self._answer(job)
+        return answer is not None and read_queue(answer, job) is None
 
     def forget(self) -> None:
         """Ask anew next time."""
         self._answers.clear()
 
-    def _ask(self, job: str, before: str) -> str:
-        """Return squeue's answer, the one ``before`` where slurmctld has none now."""
+    def _answer(self, job: str) -> str | None:
+        at, answer = self._answers.get(job, (None, None))
+        if at is None or clock.monotonic() - at > ASK_S:
+            new = self._ask(job)
+            answer = answer if new is None else new
+            self._answers[job] = clock.monotonic(), answer
+        return answer
+
+    def _ask(self, job: str) -> str | None:
+        """Return squeue's answer, None where slurmctld has none now."""
         command = queue_command(job, self._environ)
         program = shutil.which(command.argv[0], path=self._environ.get("PATH", ""))
         if program is None:
-            return before
+            return None
         try:
             done = subprocess.run(
                 (program, *command.argv[1:]),
@@ -50,5 +59,5 @@ class Queue:
                 errors="replace",
             )
         except (OSError, subprocess.TimeoutExpired):
-            return before
-        return done.stdout if done.returncode == 0 or UNKNOWN_JOB in done.stderr else before
+            return None
+        return done.stdout if done.returncode == 0 or UNKNOWN_JOB in done.stderr else None

@@ -18,7 +18,7 @@ from eray.errors import UsageError
 class Going:
     """One life that has not ended, as far as is known here; ``has_head`` is False of one that only has a start mark.
 
-    ``is_here`` tells that a supervisor of it lives on this machine.
+    ``is_here`` tells that a supervisor of it lives on this machine; ``is_over`` that Slurm knows better: it was killed.
     """
 
     key: str
@@ -29,6 +29,7 @@ class Going:
     began_at: float
     has_head: bool
     is_here: bool = False
+    is_over: bool = False
 
     def after(self, key: str | None, restart: int | None, zone: tzinfo) -> str:
         """Say that it goes on, before what is known of an older life, of which key and restart are known or not."""
@@ -38,7 +39,9 @@ class Going:
         return f"{self._verb(again, zone)} (`eray status --job {self.key}`); {what}:"
 
     def no_logs(self, zone: tzinfo) -> UsageError:
-        """Return the error that it has no logs here, and where they are."""
+        """Return the error that it has no logs here, and where they are, or that there are none."""
+        if self.is_over:
+            return UsageError(f"{self._verb('', zone)}; `sacct -j {self.job}` and the job's output tell more")
         look = f"`eray status --job {self.key}` tells how far it is"
         if self.is_here:
             return UsageError(f"{self._life} starts here since {moment(self.began_at, zone)}, without logs yet; {look}")
@@ -50,6 +53,9 @@ class Going:
         return UsageError(f"{self._verb('', zone)}{where}: {there}; {killed}")
 
     def _verb(self, again: str, zone: tzinfo) -> str:
+        if self.is_over:
+            killed = f"Slurm's queue has job {self.job} no more, so Slurm ended it before its logs were kept"
+            return f"{self._life} began{again} at {moment(self.began_at, zone)}; {killed}"
         verb = "runs" if self.has_head else "starts"
         return f"{self._life} {verb}{again} since {moment(self.began_at, zone)}"
 

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from eray._cli.counts import whole_number
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     whose = wanted or (places[0].job if places else None)
     look = {homes[0]: lambda: going_elsewhere(homes[0], whose)} if homes[0] in answered else {}
     goes_on = latest(going_here(doors) + answers(look, PATIENCE_S).get(homes[0], []), whose)
+    goes_on = _checked(goes_on, environ)
     if homes[0] not in answered:
         silent = DirectoryError(homes[0], f"does not answer for {PATIENCE_S:g} s", "see whether its file server is up")
         if not places and goes_on is None:
@@ -94,6 +96,15 @@ def _wanted(name: str | None, here: Sequence[Door]) -> tuple[str | None, Door | 
     jobs = {naming.job_of_directory(door.key): door for door in reversed(here)}
     alone = the_only_one(list(jobs.values()), BY_OPTION, clock.unix())
     return (None, None) if alone is None else (naming.job_of_directory(alone.key), alone)
+
+
+def _checked(life: Going | None, environ: Mapping[str, str]) -> Going | None:
+    """Return the life that goes on by what it left, together with whether Slurm's queue still has its job."""
+    if life is None or life.job is None or life.is_here:
+        return life
+    from eray._queue import Queue  # loads pydantic, which a list of logs does not need
+
+    return replace(life, is_over=Queue(environ).lacks(life.job))
 
 
 def _none(wanted: str | None, known: Sequence[Place], homes: Sequence[str]) -> UsageError:

@@ -30,7 +30,9 @@ Show = Callable[[Picture], None]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_shown_job(parser)
-    parser.add_argument("--watch", action="store_true", help="wait for the cluster, and go on until it ends")
+    parser.add_argument(
+        "--watch", action="store_true", help="go on until the cluster ends; wait for that of a queued job"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, one line a picture")
 
 

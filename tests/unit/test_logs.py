@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pictures import picture
+from test_queue import PENDING, Squeue
 
 from eray._cli.main import main
 from eray._core.naming import job_of_directory, user_directory
@@ -35,6 +36,7 @@ def site(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith(("SLURM", "ERAY_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("ERAY_STATE_DIR", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path))  # no squeue
     with tempfile.TemporaryDirectory(prefix="el", dir="/tmp") as tmpdir:  # pytest's is too long for Ray
         os.mkdir(user_directory(tmpdir, os.getuid()), 0o700)
         monkeypatch.setenv("ERAY_TMPDIR", tmpdir)
@@ -349,6 +351,23 @@ def test_logs_of_a_cluster_that_has_none_yet_or_has_them_elsewhere(is_named, fil
     assert [part for part in expected if part not in said] == []
     assert "no logs of" not in said
     assert "one machine" not in said
+
+
+@pytest.mark.parametrize("answer", ["", PENDING], ids=["over", "in the queue"])
+@pytest.mark.parametrize("has_earlier", [True, False])
+def test_cluster_that_slurm_killed_does_not_run(answer, has_earlier, site, tmp_path, monkeypatch, capsys):
+    squeue = Squeue(tmp_path)
+    squeue.answers(answer.replace("42", "7 "))
+    monkeypatch.setenv("PATH", squeue.environ["PATH"])
+    if has_earlier:
+        ended(site, 4, "node node0002 is lost")
+    published(site, "beacon.json", restart=1, began_at=2000.0)
+    assert main(["logs", "--job", "7"]) == (0 if has_earlier else 2)
+    said = "".join(capsys.readouterr())
+    again = " again" if has_earlier else ""
+    assert (f"job 7 (restart 1) runs{again} since " in said) == bool(answer)
+    killed = "Slurm's queue has job 7 no more, so Slurm ended it before its logs were kept"
+    assert (f"job 7 (restart 1) began{again} at " in said and killed in said) == (not answer)
 
 
 @pytest.mark.parametrize(("job", "is_told"), [("9", False), ("local-1a", True)])

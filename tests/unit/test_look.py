@@ -208,7 +208,10 @@ def test_dead_head_is_not_shown_as_the_one_before_it(place: Place) -> None:
 
 
 def test_nothing_to_look_at_says_where_was_looked(place: Place) -> None:
-    with pytest.raises(RayAttachError, match=r"no cluster of yours runs on this machine.* `eray run` or `eray up`"):
+    with pytest.raises(
+        RayAttachError,
+        match=r"no cluster of yours runs on this machine, by .* \(ERAY_TMPDIR\), .* `eray run` or `eray up`",
+    ):
         look(place)
     runs(place, LOCAL)
     with pytest.raises(RayAttachError, match=r"no cluster of job 9 .*; on this machine runs local-1a .*; a job gets a"):
@@ -253,6 +256,7 @@ def test_cluster_of_a_job_in_the_queue_is_awaited(place: Place, squeue, answer, 
     error = error_of(window)
     assert window.awaited(error) == awaited
     assert (" in Slurm's queue: `eray status --job 42" in str(error)) == bool(awaited and QUEUED in awaited)
+    assert ("; Slurm's queue does not have job 9: it is over, or " in str(error)) == (wanted == "9")
     assert window.awaited(UsageError("several")) is None
 
 
@@ -263,7 +267,10 @@ def test_cluster_that_was_killed_is_awaited_while_its_job_does_not_run(place: Pl
     squeue.answers(answer)
     keeps(place, "beacon", replace(STEP, key="42", auth="disabled", ports=(free_port(),)))
     window = Window(place.site(**squeue.environ), "42", dial_s=0.1)
-    assert window.awaited(error_of(window)) == awaited
+    error = error_of(window)
+    assert window.awaited(error) == awaited
+    over = "; Slurm's queue has job 42 no more, so Slurm ended it before the head could say how; `sacct -j 42` and"
+    assert (over in str(error)) == (not answer)
 
 
 @pytest.mark.parametrize(

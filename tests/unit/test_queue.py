@@ -120,14 +120,18 @@ def test_answer_is_kept_while_slurmctld_has_none(
     squeue.answers("", code, error)
     queue = Queue(squeue.environ)
     assert queue.of("42") is None, "nothing is known yet"
+    assert queue.lacks("42") == (not is_kept)
     squeue.answers(PENDING)
     now += ASK_S + 1
     assert queue.of("42") is not None
+    assert not queue.lacks("42")
+    assert queue.of("42", "other") is None
     squeue.answers("", code, error)
     now += ASK_S + 1
     assert (queue.of("42") is not None) == is_kept
 
 
 def test_machine_without_slurm_knows_nothing_of_a_queue(tmp_path: Path) -> None:
-    assert Queue({"PATH": str(tmp_path)}).of("42") is None
-    assert Queue({}).of("42") is None
+    for queue in (Queue({"PATH": str(tmp_path)}), Queue({})):
+        assert queue.of("42") is None
+        assert not queue.lacks("42")
