@@ -18,6 +18,8 @@ from eray.errors import ClusterLostError, ErayError, RayAttachError
 T = TypeVar("T")
 
 PAUSES = Backoff(first_s=0.1, limit_s=1.0)
+AGAIN_S = 1.0
+"""When it is looked again where nothing is there: an `eray up` that was called a moment ago has left no trace yet."""
 LATE = 3
 """How often a head may say that its cluster is up before its file, with which others reach it, is seen."""
 
@@ -64,17 +66,24 @@ def find_started(site: Site, wanted: str | None, address_of: Callable[[Access], 
 def when_started(site: Site, look: Callable[[], T], start_of: Callable[[], Start | None]) -> T:
     """Return what ``look`` finds; where it raises, and a cluster is starting, wait for that: ERAY_CLUSTER_TIMEOUT_S.
 
+    That nothing is there, nor starting, is believed at the second look only.
+
     Raises:
         RayAttachError, ClusterLostError: what ``look`` raised, where none is starting; or it is not up in time.
     """
     timeout_s = site.settings.cluster_timeout_s
     deadline, attempt, seen_up = Deadline.after(timeout_s, now=clock.monotonic()), 0, 0
+    is_first = True
     while True:
         try:
             return look()
         except (RayAttachError, ClusterLostError):
             start = start_of()
             seen_up += start is not None and start.is_up
+            if start is None and is_first:
+                is_first = False
+                clock.sleep(AGAIN_S)
+                continue
             if start is None or seen_up > LATE:
                 return look()  # it may have come up since the look before
         if deadline.is_over(clock.monotonic()):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote, unquote
 
 import aiohttp
 
@@ -125,11 +126,11 @@ class Jobs:
         Raises:
             UsageError: the cluster has no such job.
         """
-        return Job.from_json(await self._ask("GET", f"/api/jobs/{job_id}"))
+        return Job.from_json(await self._ask("GET", self._path(job_id)))
 
     async def stop(self, job_id: str) -> None:
         """Have a job ended: SIGTERM, and SIGKILL three seconds later; nothing where it has ended."""
-        await self._ask("POST", f"/api/jobs/{job_id}/stop")
+        await self._ask("POST", f"{self._path(job_id)}/stop")
 
     async def output(self, job_id: str) -> AsyncIterator[str]:
         """Yield what a job printed and prints, from its beginning, until it ends or the connection does.
@@ -139,7 +140,7 @@ class Jobs:
         assert self._session is not None
         try:
             socket = await asyncio.wait_for(
-                self._session.ws_connect(f"{self._url}/api/jobs/{job_id}/logs/tail", max_msg_size=0), self._ask_s
+                self._session.ws_connect(f"{self._url}{self._path(job_id)}/logs/tail", max_msg_size=0), self._ask_s
             )
         except (aiohttp.ClientError, OSError, TimeoutError):
             return  # whoever follows asks for the job next, and hears why
@@ -152,7 +153,7 @@ class Jobs:
     async def whole_output(self, job_id: str) -> str | None:
         """Return all that a job that has ended printed, as ``output`` yields it; None where Ray does not send it."""
         try:
-            return str((await self._ask("GET", f"/api/jobs/{job_id}/logs"))["logs"])
+            return str((await self._ask("GET", f"{self._path(job_id)}/logs"))["logs"])
         except (ClusterLostError, RayAttachError):
             return None
 
@@ -170,7 +171,7 @@ class Jobs:
         if answer.status in (401, 403):
             raise self._another()
         if answer.status == 404 and path.startswith("/api/jobs/"):
-            raise UsageError(f"{self._access} has no Ray Job {path.split('/')[3]}; `eray jobs list` shows them")
+            raise self._no_job(unquote(path.split("/")[3]))
         try:
             if answer.status == 200:
                 return json.loads(text)
@@ -181,6 +182,14 @@ class Jobs:
             f"Ray's dashboard at {self._access.dashboard} answers {answer.status}: {text[-500:].strip()}",
             "see its logs (`eray logs`)",
         )
+
+    def _path(self, job_id: str) -> str:
+        if not job_id.strip("."):  # that would be another path
+            raise self._no_job(job_id)
+        return f"/api/jobs/{quote(job_id, safe='')}"
+
+    def _no_job(self, job_id: str) -> UsageError:
+        return UsageError(f"{self._access} has no Ray Job {job_id!r}; `eray jobs list` shows them")
 
     def _lost(self, found: str) -> ClusterLostError:
         where = f"Ray's dashboard at {self._access.dashboard} {found}"

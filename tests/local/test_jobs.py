@@ -109,7 +109,7 @@ def test_no_wait_prints_the_id_alone_then_list_and_stop(cluster: Cluster) -> Non
     assert cluster.jobs()[job_id]["status"] == "STOPPED"
     missing = cluster.place.eray("jobs", "stop", "eray-none").wait()
     assert (missing.returncode, missing.stdout) == (2, "")
-    assert "has no Ray Job eray-none; `eray jobs list` shows them" in missing.stderr
+    assert "has no Ray Job 'eray-none'; `eray jobs list` shows them" in missing.stderr
 
 
 def test_signal_stops_the_job(cluster: Cluster) -> None:

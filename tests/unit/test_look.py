@@ -18,6 +18,7 @@ from test_clusters import JOB, Place
 from test_nodes import free_port
 from test_queue import PENDING, Squeue, row
 
+from eray import _starting
 from eray._core import naming
 from eray._core.access import START, Door
 from eray._core.handshake import Credentials
@@ -306,8 +307,9 @@ def test_picture_of_another_eray_and_a_home_of_others_are_refused(place: Place) 
 @pytest.mark.parametrize("wanted", ["42", "rig-42", None], ids=str)
 @pytest.mark.parametrize("phase", ["starting", "ended"])
 def test_cluster_of_a_job_starts_where_its_head_says_so(
-    phase: str, wanted: str | None, place: Place, head: Heads
+    phase: str, wanted: str | None, place: Place, head: Heads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(_starting, "AGAIN_S", 0.0)
     shown = picture(key="42", phase="starting", cluster="rig")
     if phase == "starting":
         runs(place, head(replace(STEP, key="42"), *[shown] * 20))

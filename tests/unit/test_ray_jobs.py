@@ -1,6 +1,7 @@
 """What the client of Ray Jobs makes of a dashboard that is another, broken, silent or gone."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -64,9 +65,16 @@ def test_a_dashboard_of_another_life_is_told_by_its_session() -> None:
         served(says({"session_name": "other"}), lambda jobs: jobs.check())
 
 
-def test_a_job_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match="the cluster of job 42 has no Ray Job x-1; `eray jobs list` shows them"):
-        served(says({}, 404), lambda jobs: jobs.job("x-1"))
+@pytest.mark.parametrize("job_id", ["x-1", "", ".", "..", "#", "?x", "a/b", "../version", "a b", "ä%2F"])
+def test_a_job_that_is_not_there_is_named(job_id: str) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.match_info["path"].removesuffix("/stop") == f"api/jobs/{job_id}", "as Ray's dashboard reads it"
+        return web.Response(status=404)
+
+    says_so = rf"the cluster of job 42 has no Ray Job {re.escape(repr(job_id))}; `eray jobs list` shows them$"
+    for act in (Jobs.job, Jobs.stop):
+        with pytest.raises(UsageError, match=says_so):
+            served(answer, lambda jobs, act=act: act(jobs, job_id))
 
 
 def test_a_dashboard_that_fails_is_quoted() -> None:

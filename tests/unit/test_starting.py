@@ -10,6 +10,7 @@ from test_clusters import JOB, LOCAL, Place
 from test_look import LOCAL as LOCAL_DOOR
 from test_look import STEP, runs
 
+from eray import _starting
 from eray._core import naming
 from eray._io import clock
 from eray._own_cluster import start_of_own
@@ -20,6 +21,12 @@ from eray.errors import RayAttachError, UsageError
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the second look come at once."""
+    monkeypatch.setattr(_starting, "AGAIN_S", 0.0)
 
 
 NONE = RayAttachError("n1", "no cluster", "start one")
@@ -47,11 +54,21 @@ def after(*answers):
         ([NONE, "it"], [JOBS], "it"),
         ([NONE, "it"], [None], "it"),
         ([NONE, NONE, "it"], [JOBS, replace(JOBS, is_up=True)], "it"),
+        ([NONE, NONE, "it"], [None, JOBS], "it"),
         ([NONE], [None], NONE),
         ([NONE], [JOBS, None], NONE),
         ([NONE], [replace(JOBS, is_up=True)], NONE),
     ],
-    ids=["there", "starting", "came up meanwhile", "its file is late", "none", "ended at its start", "out of reach"],
+    ids=[
+        "there",
+        "starting",
+        "came up meanwhile",
+        "its file is late",
+        "begun together",
+        "none",
+        "ended at its start",
+        "out of reach",
+    ],
 )
 def test_a_start_is_waited_for(looks, starts, found, place: Place):
     look, _ = after(*looks)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pictures import BEGAN, picture
 
+from eray._cli import status
 from eray._cli.main import main
 from eray._cli.status import is_rich, screen, unwound, watch
 from eray._core.phase import Phase
@@ -733,6 +734,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("ERAY_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("ERAY_TMPDIR", str(tmp_path / "tmp"))
     monkeypatch.setenv("PATH", str(tmp_path))  # no squeue
+    monkeypatch.setattr(status, "PAUSE_S", 0.0)
 
 
 @pytest.mark.parametrize("words", [[], ["--watch"]])
