@@ -16,10 +16,10 @@ NOTICED_S = 12.0
 @pytest.mark.parametrize("way", ["script", "job"])
 def test_launched_world_goes_on_without_a_node(rig: Rig, way: str) -> None:
     script = f"""
+        export RAY_DEDUP_LOGS=0 PYTHONUNBUFFERED=1  # a Ray Job has them from `eray up`
         exports=$(mktemp)
         eray up >$exports & up=$!
         until grep -q RAY_ADDRESS $exports || ! kill -0 $up; do sleep 0.1; done
-        export RAY_DEDUP_LOGS=0 PYTHONUNBUFFERED=1
         {DRIVERS[way]}; echo code $?
         kill $up; wait $up; echo up $?
     """

@@ -80,7 +80,7 @@ def test_node_that_comes_back_takes_part_in_the_next_generation(rig: Rig) -> Non
         print(job.output)
         assert job.output.endswith("code 0\n"), job.output
         require_trained(job.output, 3)
-        assert "generation 3: 3 processes on 3 of 3 nodes; restart 2 of 2, " in job.output
+        assert "generation 3: 3 processes on 3 of 3 nodes; restart 2 of 2" in job.output
     assert rig.leftovers() == []
 
 
