@@ -43,6 +43,8 @@ class Collecting:
             ready, _ = ray.wait([*self._waiting, self._news.ref], num_returns=1, timeout=SAY_S)
             if self._news.ref in ready:
                 self._news.take()
+            elif not ready and self._news.awaited is not None:
+                self._news.refresh()  # the coordinator's word comes with each phase, not with each process
             for ref in ready:
                 if ref in self._waiting:
                     self._take(ref)

@@ -13,6 +13,7 @@ from eray._io import clock
 from eray.errors import ClusterLostError
 
 WAIT_S, REFRESH_S, RESTART_S = 20.0, 2.0, 0.5
+TO_DO = {"joined": "join", "running": "start JAX", "left": "leave"}
 
 
 class WorldNews:
@@ -59,7 +60,7 @@ class WorldNews:
         if self._ran or not self._summary.get("missing"):
             return None
         missing = name_missing(self._summary["missing"], self._summary["missing_count"])
-        return f"{missing} to be {self._summary['awaited']}"
+        return f"{missing} to {TO_DO[self._summary['awaited']]}"
 
     def _read(self, answer: Mapping[str, Any]) -> None:
         mine = (each for each in answer["worlds"] if each["name"] == self._world)

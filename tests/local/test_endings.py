@@ -26,6 +26,8 @@ full = pytest.mark.full
         pytest.param("in a with block", 7, "ended with code 7", ["about to end"], marks=full),
         pytest.param("os._exit", 9, "ended with code 9", ["about to end"], marks=full),
         pytest.param("abort", 134, "aborted (SIGABRT, 134)", ["about to end"], marks=full),
+        pytest.param("crash", 139, "crashed (SIGSEGV, 139)", ["about to end"], marks=full),
+        pytest.param("terminate", 143, "was asked to end (SIGTERM, 143)", ["about to end"], marks=full),
     ],
 )
 def test_process_that_ends_badly(laptop: Laptop, how: str, code: int, words: str, once: list[str]) -> None:

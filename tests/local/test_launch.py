@@ -125,6 +125,14 @@ def test_what_cannot_be_placed_or_sent_is_said(run: Launch) -> None:
     assert found["groups"] == []
 
 
+@pytest.mark.full
+def test_what_is_waited_for_is_said(start: Callable[..., Running]) -> None:
+    said = start("waits").wait(90).check().stderr
+    share = "processes with 0.25 CPUs each, 2 in all"
+    assert re.search(rf"^eray: waiting for room for {share}, 1\d s: \S+ has 0 of \S+ CPUs free$", said, re.M), said
+    assert re.search(r"^eray: world 'slow': waiting for process [01] \(\S+\) to join, 1\d s$", said, re.M), said
+
+
 def test_two_worlds_run_side_by_side(run: Launch) -> None:
     assert run("side_by_side") == {"a": ["a"], "b": ["b"]}
 

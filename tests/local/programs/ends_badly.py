@@ -30,4 +30,8 @@ if conn.process_index == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     elif how == "abort":
         os.abort()
+    elif how == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif how == "terminate":
+        os.kill(os.getpid(), signal.SIGTERM)
 conn.barrier("never passed")

@@ -19,6 +19,10 @@ from eray.errors import UsageError
 
 PAIR = {"processes": 2, "cpus_per_process": 0.25}
 ONE = {"processes": 1, "cpus_per_process": 0.25}
+SAID_AFTER_S = 11.0
+"""A wait that is long enough to be told of."""
+LARGE = 4_000_000
+"""Bytes that Ray keeps in its object store."""
 
 
 def describe(first, *, second):
@@ -43,6 +47,10 @@ def large():
     import numpy as np
 
     return np.arange(1_000_000)
+
+
+def sends_back(argument):
+    return os.getpid(), argument
 
 
 def raises(culprit):
@@ -242,13 +250,41 @@ def side_by_side():
     return at_once(a=(one, "a", "b"), b=(one, "b", "a"))
 
 
+class ComesLate:
+    """An argument that arrives in one process at once, and in the others after ``late_s`` seconds."""
+
+    def __init__(self, path, late_s):
+        self.path, self.late_s = path, late_s
+
+    def __setstate__(self, state):
+        self.__dict__ |= state
+        try:
+            os.mkdir(self.path)
+        except FileExistsError:
+            time.sleep(self.late_s)
+
+
+def waits():
+    """Wait for room, and then for a process to join."""
+    import ray
+
+    eray.attach()
+    held = ray.util.placement_group([{"CPU": ray.cluster_resources()["CPU"]}])
+    assert held.wait(10)
+    threading.Timer(SAID_AFTER_S, ray.util.remove_placement_group, [held]).start()
+    late = ComesLate(f"{os.getcwd()}/first", SAID_AFTER_S)
+    eray.launch(type, (late,), world="slow", **PAIR)
+    os.rmdir(late.path)
+
+
 def one_after_another(count):
     import ray
 
-    pids = [eray.launch(os.getpid, **ONE)[0] for _ in range(int(count))]
+    eray.attach()
+    pids = [eray.launch(sends_back, (bytes(LARGE),), **ONE)[0][0] for _ in range(int(count))]
     deadline = time.monotonic() + 5
-    while (free := ray.available_resources().get("CPU")) != ray.cluster_resources()["CPU"]:
-        assert time.monotonic() < deadline, free
+    while (free := ray.available_resources()) != ray.cluster_resources():
+        assert time.monotonic() < deadline, (free, ray.cluster_resources())
         time.sleep(0.05)
     worlds = eray.attach().topology().worlds
     return {
