@@ -65,7 +65,7 @@ def launch(
         cpus_per_process: CPUs that Ray reserves for each, by default its part of its node's.
         runtime_env: Ray's runtime environment of the processes.
         max_restarts: how often a world that failed is started again, in new processes, on the nodes that are left.
-        min_nodes: nodes that a restart needs, by default one.
+        min_nodes: nodes that a restart needs, by default one; awaited for ERAY_CLUSTER_TIMEOUT_S.
         timeout_s: seconds to find room for the processes, start them, and join; by default ERAY_JOIN_TIMEOUT_S.
         world: the world's name, by default one of its own.
 
@@ -95,8 +95,8 @@ def launch(
     own = {**(runtime_env or {}), "env_vars": {**(runtime_env or {}).get("env_vars", {}), "ERAY_WORLD": name}}
     program = Program(run_member, fn, tuple(args), dict(kwargs or {}), own, devices_per_process)
     rule = Rule(max_restarts, min_nodes or 1, settings.healthy_s)
-    limit_s = timeout_s or settings.join_timeout_s
-    return Launching(client, name, ask, program, rule, timeout_s=limit_s, say=say).results()
+    limits = {"timeout_s": timeout_s or settings.join_timeout_s, "nodes_s": settings.cluster_timeout_s}
+    return Launching(client, name, ask, program, rule, **limits, say=say).results()
 
 
 def run_member(place: "MemberPlace", fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> "Parcel":

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from eray._core.counted import counted
 from eray._core.gang_layout import NAMED_NODES, Ask, Room, Seat, ask_again, eligible, seats
 from eray._core.lives import Await, GiveUp, Instruction, Lives, Rule, Start
 from eray._core.timing import Backoff, Deadline
@@ -16,7 +17,7 @@ from eray._ray.gang_failure import GangFailure
 from eray._ray.placing import place
 from eray._ray.program import Program
 from eray._ray.rooms import read_rooms
-from eray.errors import PlacementError
+from eray.errors import PlacementError, UsageError
 
 if TYPE_CHECKING:
     from eray._ray.client import CoordinatorClient
@@ -36,10 +37,12 @@ class Launching:
         rule: Rule,
         *,
         timeout_s: float,
+        nodes_s: float,
         say: Callable[[str], None],
     ) -> None:
+        """``timeout_s`` is for placing, starting and joining, ``nodes_s`` for the nodes that a restart needs."""
         self._client, self._world, self._ask, self._program, self._rule = client, world, ask, program, rule
-        self._timeout_s, self._say = timeout_s, say
+        self._timeout_s, self._nodes_s, self._say = timeout_s, nodes_s, say
         self._lives = Lives(rule)
         self._names: dict[int, str] = {}
 
@@ -48,8 +51,10 @@ class Launching:
 
         Raises:
             PlacementError: the cluster has no room for it.
+            UsageError: it has fewer nodes than a restart needs.
             GangFailure: what the program raised; or a process could not join, or died.
         """
+        self._require_nodes()
         gang, placed = self._placed(self._ask, None)
         self._lives = Lives.first(self._rule, gang.ranks)
         while True:
@@ -63,6 +68,12 @@ class Launching:
             with failure.kept_over(PlacementError):
                 rooms = [room for room in read_rooms(self._client) if room.node_rank in start.nodes]
                 gang, placed = self._placed(ask_again(self._ask, rooms, placed), start)
+
+    def _require_nodes(self) -> None:
+        rooms = [room.whole() for room in read_rooms(self._client)]
+        there, needed = len(eligible(self._ask, rooms)), self._rule.min_nodes
+        if 0 < there < needed:
+            raise UsageError(f"min_nodes={needed}: the cluster has only {counted(there, 'node')} for these processes")
 
     def _placed(self, ask: Ask, start: Start | None) -> tuple[Gang, tuple[Seat, ...]]:
         deadline = Deadline.after(self._timeout_s, now=clock.monotonic())
@@ -120,7 +131,7 @@ class Launching:
         return told
 
     def _started(self, told: tuple[Instruction, ...], failure: GangFailure) -> Start:
-        deadline = Deadline.after(self._timeout_s, now=clock.monotonic())
+        deadline = Deadline.after(self._nodes_s, now=clock.monotonic())
         backoff, attempt, tell = Backoff(first_s=0.2, limit_s=1.0), 0, reminding(self._say)
         while True:
             for one in told:

@@ -102,18 +102,13 @@ def test_world_is_started_again_as_the_next_generation(run: Launch) -> None:
     assert "generation 1" in found["usage"]["notes"]
 
 
-@pytest.mark.full
-def test_world_that_lacks_nodes_waits_for_them_and_gives_up(run: Launch) -> None:
-    found = run("too_few_nodes")
-    assert "the program exits with 1" in found["text"]
-    assert "the world is not started again: 1 of the 2 nodes that it needs are left" in found["notes"]
-
-
 def test_what_cannot_be_placed_or_sent_is_said(run: Launch) -> None:
     found = run("placement")
     assert "PlacementError" in found["too much"]["types"]
     assert found["too much"]["took_s"] < 5
     assert "the cluster cannot hold processes with 1000 CPUs each, 1 on each node: " in found["too much"]["text"]
+    assert found["too few nodes"]["text"] == "min_nodes=2: the cluster has only 1 node for these processes"
+    assert "UsageError" in found["too few nodes"]["types"]
     assert "no room for processes with 0.25 CPUs each, 1 in all within 1.5 s: " in found["held"]["text"]
     assert " has 0 of " in found["held"]["text"]
     assert "fn of type function cannot be sent" in found["pickle"]["text"]

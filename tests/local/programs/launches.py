@@ -216,15 +216,12 @@ def restarts():
     return found | {"restarts": [each.model_dump() for each in world.restarts]}
 
 
-def too_few_nodes():
-    return failure(eray.launch, exits, (1,), max_restarts=1, min_nodes=2, timeout_s=15, **ONE)
-
-
 def placement():
     import ray
 
     eray.attach()
     too_much = failure(eray.launch, large, cpus_per_process=1000)
+    too_few_nodes = failure(eray.launch, large, max_restarts=1, min_nodes=2, **ONE)
     held = ray.util.placement_group([{"CPU": ray.cluster_resources()["CPU"]}])
     assert held.wait(10)
     waited = failure(eray.launch, large, timeout_s=1.5, **ONE)
@@ -232,6 +229,7 @@ def placement():
     lock = threading.Lock()
     return {
         "too much": too_much,
+        "too few nodes": too_few_nodes,
         "held": waited,
         "pickle": failure(eray.launch, lambda: lock, **ONE),
         "argument": failure(eray.launch, large, (lock,), **ONE),
