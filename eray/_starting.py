@@ -45,8 +45,10 @@ class Start:
         return f"`eray status --job {self.key}` shows whom it awaits"
 
 
-def find_started(site: Site, wanted: str | None, address_of: Callable[[Access], str | None]) -> Access:
+def find_started(site: Site, wanted: str | None, address_of: Callable[[Access], str]) -> Access:
     """Return the cluster that ``wanted`` means (``_clusters.find``), when it is up and answers at an address of its.
+
+    ``address_of`` raises RayAttachError where it has no such address.
 
     Raises:
         RayAttachError, ClusterLostError: there is none, also none that is starting; or it is not up in time.
@@ -55,9 +57,7 @@ def find_started(site: Site, wanted: str | None, address_of: Callable[[Access], 
 
     def look() -> Access:
         access = find(site, wanted)
-        address = address_of(access)
-        if address is not None:
-            require_alive(access, address)
+        require_alive(access, address_of(access))
         return access
 
     return when_started(site, look, lambda: _start_of(site, wanted))

@@ -24,11 +24,15 @@ def dashboard_of(site: Site, wanted: str | None) -> tuple[Access, str | None]:
         ClusterLostError: nothing answers there any more.
         SecretError: its token is not to be had here.
     """
-    access = find_started(site, wanted, lambda access: access.dashboard)
-    if access.dashboard is None:
+    access = find_started(site, wanted, _dashboard)
+    return access, token_of(site, access)
+
+
+def _dashboard(access: Access) -> str:
+    if access.dashboard is None:  # also what an earlier `eray run` of the job left, while `eray up` starts
         raise RayAttachError(
             access.node,
             f"{access} has no dashboard, which takes Ray Jobs",
             "`eray up` has one; elsewhere set ERAY_DASHBOARD=1 where the cluster is started",
         )
-    return access, token_of(site, access)
+    return access.dashboard

@@ -47,7 +47,7 @@ class Place:
     def published(self, access, name: str | None = None):
         """Let a head have written a cluster into the home."""
         directory = self.state / "jobs" / (name or f"{access.cluster}-{access.job}")
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)
         (directory / naming.job_file("cluster", access.key)).write_text(json.dumps(asdict(access)))
         return access
 

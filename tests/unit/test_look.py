@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 from pictures import picture
-from test_access import HOME
+from test_access import ACCESS, HOME
 from test_clusters import JOB, Place
 from test_nodes import free_port
 from test_queue import PENDING, Squeue, row
 
 from eray import _starting
+from eray._cli.job_access import dashboard_of
 from eray._core import naming
 from eray._core.access import START, Door
 from eray._core.handshake import Credentials
@@ -320,3 +321,8 @@ def test_cluster_of_a_job_starts_where_its_head_says_so(
         find_started(site, wanted, lambda access: access.gcs_address)
     assert ("is starting" in str(caught.value)) == (phase == "starting")
     assert ("no cluster of job" in str(caught.value)) == (phase == "ended")
+    place.published(replace(ACCESS, dashboard=None, restart=0))  # what an earlier `eray run` of the job left
+    with pytest.raises(RayAttachError) as caught:
+        dashboard_of(site, wanted)
+    assert ("is starting" in str(caught.value)) == (phase == "starting")
+    assert ("has no dashboard" in str(caught.value)) == (phase == "ended")

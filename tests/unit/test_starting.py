@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -117,4 +118,6 @@ def test_cluster_of_this_machine_that_is_up_does_not_start(place: Place):
     runs(place, LOCAL_DOOR)
     serves(place, LOCAL)
     assert start_here(place.site()) is None
-    assert find_started(place.site(), None, lambda access: None).key == "local-1a"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert find_started(place.site(), None, lambda access: address).key == "local-1a"
