@@ -53,6 +53,7 @@ class Failures:
         self.result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.outcome = Outcome(set(range(spec.world.process_count)) if spec.world else set())
         self._suspect: int | None = None
+        self._suspicion = ""
         self.generations: Generations | None = None
         if spec.world is not None:
             self.generations = Generations(spec, spec.world, nodes, begins=self._begin, over=self.fail, spawn=spawn)
@@ -83,7 +84,7 @@ class Failures:
             return
         generations = self.generations
         if generations is not None and generations.may_restart and culprit in self.outcome.running:
-            self._suspect = culprit
+            self._suspect, self._suspicion = culprit, cause
             asyncio.get_running_loop().call_later(SUSPECT_S, self._decide, generation, cause, code, culprit)
         else:
             self._decide(generation, cause, code, culprit)
@@ -105,18 +106,21 @@ class Failures:
         if self._suspect not in (None, index):
             self.outcome.running.discard(index)  # it ends because of the other one
             return
+        reason = self._suspicion if self._suspect == index else ""  # what it said itself tells more than its end
         self._suspect = None
-        first, said = self.outcome.cause is None, self.outcome.cause or ""
+        first, said = self.outcome.cause is None, self.outcome.cause or reason
         if code or not generations.has_run:  # one that ended well may never have joined: the others would wait for it
             self._news.tell(self._driver.died, generations.world.name, generations.number, index, cause, code)
-        if code and self._starts_again(cause, code):
+        if code and reason:
+            say(reason)
+        if code and self._starts_again(reason or cause, code):
             _say_end(message, said)
             return
         decided = self.outcome.ended(index, code)
         heard = code == self.outcome.told and index != self.outcome.culprit  # it left for what it was told
         if code and (first or (decided == code and not heard)):
             _say_end(message, said)
-        if code and self.outcome.failed(cause, JoinError.exit_code, index):
+        if code and self.outcome.failed(reason or cause, JoinError.exit_code, index):
             self._tell(JoinError.exit_code)
         if decided is not None:
             self.finish(decided)
