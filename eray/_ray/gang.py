@@ -87,6 +87,8 @@ class Gang:
             if member.seat.ray_node_id in living:
                 lives.setdefault(member.seat.ray_node_id, []).append((member.facts.pid, member.facts.started))
         gone = remains.on_nodes(remains.end_all, lives, remains.GONE_S)
+        if self._collecting is not None:
+            self._collecting.take_late()
         return frozenset(m.seat.node_rank for m in self._members if not gone.get(m.seat.ray_node_id))
 
     def _living(self) -> set[str]:

@@ -62,6 +62,11 @@ class Collecting:
             if index not in self._results:
                 yield index, self._words.get(index) or STOPPED
 
+    def take_late(self) -> None:
+        """Take what has come of the others meanwhile: Ray prints each error that nobody has asked for."""
+        for ref in ray.wait(list(self._waiting), num_returns=len(self._waiting), timeout=0)[0] if self._waiting else ():
+            self._take(ref)
+
     def _take(self, ref: Any) -> None:
         member = self._waiting.pop(ref)
         try:
@@ -78,8 +83,7 @@ class Collecting:
         late = [ref for ref, member in self._waiting.items() if member.process_index == first]
         if late:
             ray.wait(late, timeout=CULPRIT_S)
-        for ref in ray.wait(list(self._waiting), num_returns=len(self._waiting), timeout=0)[0] if self._waiting else ():
-            self._take(ref)
+        self.take_late()
         members = {member.process_index: member for member in self._members.values()}
         words = self._last_words(members.get(-1 if first is None else first))
         if first in self._errors:

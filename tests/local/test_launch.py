@@ -45,6 +45,7 @@ def run(start: Callable[..., Running], laptop: Laptop) -> Launch:
 
     def scenario(*words: str, timeout_s: float = 90) -> Any:
         result = start(*words).wait(timeout_s).check()
+        assert "Unhandled error" not in result.output, "Ray prints the errors that nobody asks for"
         for file in (laptop.root / "work").iterdir():
             file.unlink()
         return result_of(result)
@@ -73,6 +74,7 @@ def test_launch_raises_what_the_program_raised(run: Launch) -> None:
     assert "as_instanceof_cause" not in raised["trace"], "frames in which it arrived"
     files = re.findall(r'File ".*/(\S+\.py)"', raised["trace"])
     assert (files.count("_door.py"), set(files)) == (1, {"launches.py", "_door.py"})
+    assert "KeyError" in found["all"]["types"]
     assert "RuntimeError" in found["exit"]["types"]
     assert "the program exits with 3" in found["exit"]["text"]
     assert found["exit_0"] == [None]

@@ -56,7 +56,7 @@ def sends_back(argument):
 def raises(culprit):
     conn = eray.connect()
     print(f"the last words of {conn.process_index}", file=sys.stderr, flush=True)
-    if conn.process_index == culprit:
+    if culprit in (conn.process_index, "all"):
         raise KeyError("no such layer")
     time.sleep(60)
 
@@ -178,6 +178,7 @@ def failures():
 
     return at_once(
         raised=(lambda: failing(raises, 1, **PAIR),),
+        all=(lambda: failing(raises, "all", **PAIR),),
         exit=(lambda: failing(exits, 3, **ONE),),
         exit_0=(lambda: eray.launch(exits, (0,), **ONE),),
         result=(lambda: failing(returns_a_lock, **ONE),),
