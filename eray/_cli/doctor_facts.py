@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
 from eray._bringup import memory_bytes, shared_secret
@@ -109,14 +110,18 @@ def _network(around: Around, resolved: Mapping[str, tuple[str, ...] | None]) -> 
         interface=settings.interface,
         interfaces=tuple((each.interface, each.address) for each in local_addresses()),
         address=address,
-        ports=_ports(around, resolved) if place.several else None,
+        ports=_ports(around, resolved),
     )
 
 
 def _ports(around: Around, resolved: Mapping[str, tuple[str, ...] | None]) -> Ports | None:
     place, slurm = around.place, around.slurm
-    if slurm is None or slurm.job is None:
+    if slurm is None or (slurm.job is not None and not place.inside):
         return None
+    if slurm.job is None:  # which ports each cluster has depends on its name, which does not exist yet
+        low, high = around.settings.port_range
+        every = tuple(range(low, high + 1))
+        return Ports(every, busy=tuple(takewhile(lambda port: ports.busy_ports([port], naming.LOOPBACK), every)))
     job = slurm.job
     key = naming.cluster_key(job.id, None)
     candidates = naming.candidate_ports(job.cluster, key, job.restart, around.settings.port_range)

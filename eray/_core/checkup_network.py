@@ -9,17 +9,17 @@ from eray._core.place import Place
 
 MOST_NAMES = 256
 """So many names a node asks for at most: a thousand nodes that ask for a thousand names are a burden on the DNS."""
-SHOWN = 4
+SHOWN, MOST_PORTS = 4, 8
 MEND = "mend DNS or /etc/hosts on this node"
 
 
 @dataclass(frozen=True)
 class Ports:
-    """The candidate ports of the job's beacon, as seen here.
+    """The candidate ports of the job's beacon, or of that of any cluster of this machine, as seen here.
 
-    ``busy`` are those that something else has on this host, the head; ``cluster_pid`` is the supervisor of the job's
-    own cluster, where it runs here. ``silent`` are those from which nothing came back, not even a refusal, to a node
-    that is not the head.
+    ``busy`` are those that something else has on this host, the head; without a job those before the first free one.
+    ``cluster_pid`` is the supervisor of the job's own cluster, where it runs here. ``silent`` are those from which
+    nothing came back, not even a refusal, to a node that is not the head.
     """
 
     candidates: tuple[int, ...]
@@ -114,17 +114,22 @@ def _interface(network: Network) -> Finding:
 def _ports(place: Place, network: Network) -> Finding:
     name, ports = "ports", network.ports
     if ports is None:
-        if place.nodes and not place.inside:
+        if place.nodes:
             return ok(name, "not a node of the job: no beacon is sought from here")
-        return ok(name, "one node: no beacon")
-    listing = " ".join(map(str, ports.candidates))
+        return ok(name, "not tried: the nodes of the job are not known")
+    listing = _ports_listed(ports.candidates)
     if ports.cluster_pid is not None:
         return ok(name, f"the job's cluster runs here (supervisor {ports.cluster_pid})")
-    if place.is_head:
+    if place.is_head or not place.nodes:
         free = [port for port in ports.candidates if port not in ports.busy]
         if not free:
-            return error(name, f"all are busy here: {listing}", "set ERAY_PORT_RANGE to a range with free ports")
-        busy = f"; busy: {' '.join(map(str, ports.busy))}" if ports.busy else ""
+            found, remedy = f"all are busy here: {listing}", "set ERAY_PORT_RANGE to a range with free ports"
+            if place.several:
+                return error(name, found, remedy)
+            return warning(name, f"{found}; `eray status` would not see a cluster of this machine", remedy)
+        if not place.nodes:
+            return ok(name, f"{free[0]} is free here, of {listing}")
+        busy = f"; busy: {_ports_listed(ports.busy)}" if ports.busy else ""
         return ok(name, f"{len(free)} of {len(ports.candidates)} are free here, {free[0]} is the first{busy}")
     if network.resolved.get(place.head or "") in (None, ()):
         return note(name, f"not tried: the name of the head {place.head} does not resolve", "see names")
@@ -141,6 +146,13 @@ def _ports(place: Place, network: Network) -> Finding:
 
 def _is_loopback(address: str) -> bool:
     return ip_address(address.partition("%")[0]).is_loopback
+
+
+def _ports_listed(ports: Sequence[int]) -> str:
+    if len(ports) > MOST_PORTS and ports[-1] - ports[0] == len(ports) - 1:
+        return f"{ports[0]} to {ports[-1]}"
+    more = f" and {len(ports) - MOST_PORTS} more" if len(ports) > MOST_PORTS else ""
+    return " ".join(map(str, ports[:MOST_PORTS])) + more
 
 
 def _listed(names: Sequence[str], most: int = SHOWN) -> str:

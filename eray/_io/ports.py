@@ -10,10 +10,11 @@ from eray._io import clock
 NO_ANSWER = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM)
 
 
-def busy_ports(ports: Iterable[int]) -> tuple[int, ...]:
-    """Return those of ``ports`` on which this host cannot listen at every address; nothing is left open."""
-    families = [family for family in (socket.AF_INET, socket.AF_INET6) if _is_known(family)]
-    return tuple(port for port in ports if not all(_is_free(family, port) for family in families))
+def busy_ports(ports: Iterable[int], host: str = "") -> tuple[int, ...]:
+    """Return those of ``ports`` on which this host cannot listen, at every address or at one; nothing is left open."""
+    known = [family for family in (socket.AF_INET, socket.AF_INET6) if _is_known(family)]
+    families = [socket.AF_INET6 if ":" in host else socket.AF_INET] if host else known
+    return tuple(port for port in ports if not all(_is_free(family, host, port) for family in families))
 
 
 def free_port() -> int:
@@ -72,14 +73,14 @@ def _is_known(family: socket.AddressFamily) -> bool:
     return True
 
 
-def _is_free(family: socket.AddressFamily, port: int) -> bool:
+def _is_free(family: socket.AddressFamily, host: str, port: int) -> bool:
     # As asyncio's server binds, so that a port that is only left in TIME_WAIT counts as free.
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:
-            probe.bind(("", port))
+            probe.bind((host, port))
             probe.listen(1)
         except OSError:
             return False

@@ -98,7 +98,8 @@ GPUS = {"accelerators": Accelerators("cuda", 4, ("0", "1", "2", "3"))}
 HEAD = {"place": replace(HEALTHY.place, name="n1")}
 LOGIN = {"place": Place("allocation-shell", ("n1", "n2"), "login", False, "n1"), "ports": None}
 SHELL = {"place": replace(HEALTHY.place, environment="batch-shell", name="n1")}
-ALONE = {"place": Place("none", (), "laptop", False, None), "ports": None}
+ALONE = {"place": Place("none", (), "laptop", False, None), "ports": Ports(tuple(range(24000, 30000)))}
+ONE_NODE = {"place": Place("step", ("n1",), "n1", True, "n1")}
 NO_SRUN = Slurm("7", (), (), None, runs_steps=True)
 
 ROWS = [
@@ -178,7 +179,12 @@ ROWS = [
     (HEAD | {"ports": Ports(PORTS, busy=PORTS)}, "ports", "error", "all are busy"),
     (HEAD | {"ports": Ports(PORTS, busy=PORTS, cluster_pid=12)}, "ports", "ok", "runs here .supervisor 12"),
     (LOGIN, "ports", "ok", "not a node of the job"),
-    (ALONE, "ports", "ok", "one node"),
+    (ALONE, "ports", "ok", "24000 is free here, of 24000 to 29999$"),
+    (ALONE | {"ports": Ports(PORTS, busy=PORTS[:1])}, "ports", "ok", "24002 is free here, of 24001 24002 24003$"),
+    (ALONE | {"ports": Ports(PORTS, busy=PORTS)}, "ports", "warning", "all are busy here: 24001 24002 24003; .*status"),
+    (ONE_NODE | {"ports": Ports(PORTS, busy=PORTS)}, "ports", "warning", "all are busy here"),
+    (ONE_NODE | {"ports": Ports(PORTS)}, "ports", "ok", "3 of 3 are free here"),
+    ({"place": Place("unknown", (), "n1", False, None), "ports": None}, "ports", "ok", "not known"),
     # disks
     ({"temporary": FAULT}, "temporary-directory", "error", "what is wrong"),
     ({"temporary": FAULT}, "disk-space", "ok", "see temporary-directory"),

@@ -70,12 +70,34 @@ def step(**changes):
     return {**environ, **changes}
 
 
+def sixteen_ports_in_a_row(stack):
+    """Listen on the loopback's first free sixteen of the ports below those that the kernel chooses."""
+    for low in range(20000, 32000, 16):
+        with ExitStack() as tried:
+            try:
+                for port in range(low, low + 16):
+                    tried.enter_context(socket.create_server(("127.0.0.1", port)))
+            except OSError:
+                continue
+            stack.push(tried.pop_all())
+            return low
+    raise AssertionError("no sixteen ports in a row are free")
+
+
 def test_doctor_without_a_job_has_no_error_of_one():
     found = checks()
     assert found["node"] == socket.gethostname()
     assert found["environment"]["found"] == "no job"
     assert found["run-directory"]["status"] == "ok"
     assert found["secret"]["found"].endswith("made at its first use")
+
+
+def test_doctor_without_a_job_sees_that_no_port_is_free_for_those_who_look():
+    with ExitStack() as stack:
+        low = sixteen_ports_in_a_row(stack)
+        found = checks(ERAY_PORT_RANGE=f"{low}-{low + 15}")["ports"]
+    assert (found["status"], found["remedy"]) == ("warning", "set ERAY_PORT_RANGE to a range with free ports")
+    assert found["found"].startswith(f"all are busy here: {low} to {low + 15};")
 
 
 @pytest.mark.parametrize(
@@ -158,6 +180,7 @@ def test_busy_ports_are_those_that_something_listens_on():
     free = free_port()
     with listener() as taken:
         assert busy_ports((taken, free)) == (taken,)
+        assert busy_ports((taken, free), "127.0.0.1") == (taken,)
     assert busy_ports((free,)) == ()  # a second look finds nothing left open
 
 
