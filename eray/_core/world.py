@@ -11,9 +11,13 @@ from pydantic import Field, model_validator
 
 from eray._core.barriers import Barriers
 from eray._core.blocks import Blocks
+from eray._core.missing import name_missing
 from eray._core.saving import Saving
 from eray._core.topology import Model, Phase, Restart
 from eray.errors import NotJoinedError, StaleGenerationError
+
+MOST_LEFT = 16
+"""Processes that had left before a failure, of which it names no more."""
 
 
 class Stage(IntEnum):
@@ -209,9 +213,17 @@ def with_member(world: WorldState, process_index: int, member: Member) -> WorldS
 
 
 def failed(world: WorldState, failure: Failure) -> WorldState:
-    """Return the world with its failure. The first cause is kept; that process's exit code may be added later."""
+    """Return the world with its failure. The first cause is kept; that process's exit code may be added later.
+
+    It tells who had left before: what others say of a connection that was closed is explained by that.
+    """
     first = world.failure
     if first is None:
+        left = [index for index, member in enumerate(world.members) if member and member.stage == Stage.LEFT]
+        if left:
+            named = [{"process_index": index, "node": world.node_of(index)} for index in left[:MOST_LEFT]]
+            cause = f"{failure.cause}; before it {name_missing(named, len(left))} had left"
+            failure = failure.model_copy(update={"cause": cause})
         return world.model_copy(update={"failure": failure})
     if first.code is None and failure.code is not None and first.process_index == failure.process_index is not None:
         return world.model_copy(update={"failure": first.model_copy(update={"code": failure.code})})

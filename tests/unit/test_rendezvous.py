@@ -301,7 +301,8 @@ def test_death_before_leaving_fails_the_world_in_every_phase(phase):
     index = 1 if phase == Phase.DRAINING else 0
     cluster.died(index, "signal 9", code=137)
     assert cluster.world.phase == Phase.FAILED
-    assert cluster.world.failure.cause == f"process {index} on node00 died: signal 9"
+    left = "; before it process 0 (node00) had left" if phase == Phase.DRAINING else ""
+    assert cluster.world.failure.cause == f"process {index} on node00 died: signal 9{left}"
     assert (cluster.world.failure.code, cluster.world.failure.process_index) == (137, index)
 
 
@@ -354,6 +355,28 @@ def test_end_with_0_of_one_that_ran_is_no_news(phase):
     cluster = Cluster().at(phase)
     before = cluster.state
     assert cluster.died(0, ENDED, code=0) is before
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        ([], ""),
+        ([2], "; before it process 2 (node01) had left"),
+        ([4, 1, 3, 2], "; before it processes 1 (node00), 2 and 3 (node01), 4 (node02) had left"),
+        (range(1, 20), "(node07), 16 (node08) and 3 more had left"),
+    ],
+)
+def test_failure_tells_who_had_left_before_it(left, words):
+    cluster = Cluster().at(Phase.RUNNING, 20)
+    for index in left:
+        cluster.report(index, Stage.LEFT)
+    cluster.do(events.ProcessFailed("main", 1, 0, "connection closed by peer"))
+    cluster.report(19, Stage.LEFT)
+    cause = "process 0 on node00: connection closed by peer"
+    found = cluster.world.failure.cause
+    assert found.startswith(cause)
+    assert found.endswith(words)
+    assert (found == cause) == (words == "")
 
 
 @pytest.mark.parametrize("phase", [Phase.DRAINING, Phase.CLOSED])
