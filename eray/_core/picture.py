@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from eray._core.phase import Phase
 from eray._core.topology import API_VERSION, Model, Topology
 
 SPANS = (
@@ -156,10 +157,20 @@ class Picture(Model):
         if self.ending is None:
             return ""
         if self.ending.code == 0:
-            return "ended well"
+            return "ended after its last world had failed" if self.ends_failed else "ended well"
         if self.ending.was_stopped:
             return f"stopped by {STOPPED_BY[self.ending.code]}"
         return f"ended with code {self.ending.code}" if self.has_exit_code else "failed"
+
+    @property
+    def ends_failed(self) -> bool:
+        """Whether the last world of a driver had failed: its supervisor hears of the driver's end, not of its code."""
+        if self.ending is None or self.has_exit_code or self.topology is None:
+            return False
+        last = max(
+            self.topology.worlds, key=lambda world: world.timeline[-1][1] if world.timeline else 0.0, default=None
+        )
+        return last is not None and last.phase is Phase.FAILED
 
     @property
     def has_exit_code(self) -> bool:

@@ -19,13 +19,25 @@ def failure_hint(picture: Picture) -> str:
     What a program of a Slurm job failed by stands in what it printed; eray's logs tell of Ray, nodes and eray.
     """
     ending = picture.ending
-    if ending is None or ending.code == ClusterError.exit_code:
+    if ending is None:
+        return world_hint(picture)
+    if ending.code == ClusterError.exit_code:
         return log_hint(picture)
     first, *_ = (ending.cause or "").splitlines() or [""]
     if "; " in RAISED.split(first)[0]:
         return ""
     is_programs = picture.job is not None and picture.purpose in ("run", "tasks") and not first.startswith("node ")
     return OUTPUT if is_programs else log_hint(picture)
+
+
+def world_hint(picture: Picture) -> str:
+    """Return what to look at where a world failed and the cluster goes on: drivers on `eray up` hear all."""
+    if picture.purpose != "up":
+        return log_hint(picture)
+    jobs = f"`eray jobs list --job {picture.job or picture.key}`"
+    return (
+        f"read what the world's driver printed, for it hears all of the failure; {jobs} shows the Ray Jobs among them"
+    )
 
 
 def log_hint(picture: Picture) -> str:

@@ -9,7 +9,7 @@ from eray._core.access import PURPOSES
 from eray._core.phase import Phase
 from eray._core.picture import Picture
 from eray._show.lines import Line, labelled, plain, styled
-from eray._show.log_hint import failure_hint, log_hint
+from eray._show.log_hint import failure_hint, world_hint
 from eray._show.node_rows import node_rows
 from eray._show.status_nodes import node_lines
 from eray._show.status_worlds import world_lines
@@ -70,7 +70,7 @@ def head_lines(picture: Picture, zone: tzinfo) -> Iterator[Line]:
         style = f"bold {PHASES.get(picture.phase, '')}".strip()
         yield Line(f"{text}{picture.phase}{lasts}, head {picture.head}", style)
     else:
-        style = "bold red" if ending.has_failed else "bold"
+        style = "bold red" if ending.has_failed or picture.ends_failed else "bold"
         lasts = lasted(" after ", ending.at - picture.began_at)
         yield Line(f"{text}{picture.how_it_ended} at {moment(ending.at, zone)}{lasts}", style)
         if ending.cause is not None:
@@ -100,7 +100,7 @@ def _hints(picture: Picture, waits: Waits) -> Iterator[str]:
             yield f"look at the log of eray on {hosts([wait.node for wait in found], SHORT)}{more}"
     worlds = picture.topology.worlds if picture.topology is not None else ()
     if any(world.phase is Phase.FAILED for world in worlds):
-        yield log_hint(picture)
+        yield world_hint(picture)
     silent = {(world.name, world.generation) for world in worlds if is_silent(picture, world)}
     for wait in waits.worlds:
         if is_long(wait) and (wait.world, wait.generation) not in silent:

@@ -349,6 +349,13 @@ SAMPLES = {
         picture(**ALONE, world_phase=Phase.FAILED, failure="process 1 died"),
         ["to do: `eray logs --job local-1a --tail 50` shows the end of the log that explains it"],
     ),
+    "failed world of a driver": (
+        picture(**ALONE, purpose="up", world_phase=Phase.FAILED, failure="process 1 raised KeyError"),
+        [
+            "to do: read what the world's driver printed, for it hears all of the failure; "
+            "`eray jobs list --job local-1a` shows the Ray Jobs among them"
+        ],
+    ),
     "failed world on a Ray of the user's": (
         picture(**ALONE, purpose="foreign", world_phase=Phase.FAILED, failure="process 1 died"),
         ["to do: look at the logs of Ray: eray did not start this cluster"],
@@ -703,6 +710,19 @@ def test_watch_waits_for_a_cluster_that_may_come(capsys, seen, awaited, shown):
     assert list(told) == []
     said = dict.fromkeys(f"eray: {each}; waiting for it\n" for each in awaited if each is not None)
     assert capsys.readouterr().err == "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "phase", "words"),
+    [
+        ("tasks", Phase.FAILED, "ended after its last world had failed"),
+        ("tasks", Phase.CLOSED, "ended well"),
+        ("run", Phase.FAILED, "ended well"),
+    ],
+)
+def test_program_whose_code_is_not_known_ends_as_its_last_world(purpose, phase, words):
+    shown = picture(phase="ended", purpose=purpose, world_phase=phase, ending=Ending(at=BEGAN + 9, code=0))
+    assert f": {words} at " in status_text(shown).splitlines()[0]
 
 
 def test_job_that_was_requeued_says_so_and_counts_as_changed():
