@@ -137,7 +137,7 @@ def test_two_worlds_run_side_by_side(run: Launch) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("count", [5, pytest.param(20, marks=pytest.mark.full)])
 def test_launches_one_after_another_leave_nothing(run: Launch, count: int) -> None:
-    found = run("one_after_another", str(count))
+    found = run("one_after_another", str(count), timeout_s=150)
     assert (found["pids"], found["left"], found["groups"]) == (count, [], [])
     assert len(found["worlds"]) <= 64
     assert found["worlds"][-count:] == ["closed"] * count
