@@ -155,7 +155,12 @@ print("result: " + json.dumps([ray.get_runtime_context().gcs_address, is_known, 
 
 @pytest.mark.parametrize(
     ("argument", "variable", "is_plain"),
-    [("plain", "127.0.0.1:9", True), (None, "plain", True), ("local", "127.0.0.1:9", False), (None, "local", False)],
+    [
+        ("plain", "127.0.0.1:9", True),
+        pytest.param(None, "plain", True, marks=pytest.mark.full),
+        ("local", "127.0.0.1:9", False),
+        pytest.param(None, "local", False, marks=pytest.mark.full),
+    ],
 )
 def test_ray_is_the_argument_s_then_ray_address_s_also_for_what_follows(
     laptop: Laptop, plain_ray: str, argument: str | None, variable: str, is_plain: bool
