@@ -12,7 +12,7 @@ from eray._bringup import Site
 from eray._core import naming
 from eray._core.access import BY_OPTION, Access, Door, Life, derive_token, no_such_cluster, remedy_of, the_only_one
 from eray._core.nodespec import BEACON_FILE, NODE_FILE
-from eray._io import clock, files, net, process
+from eray._io import clock, files, lives, net
 from eray._io.patience import answers
 from eray._io.secret import SECRET_NAME, read_secret
 from eray.errors import ClusterLostError, DirectoryError, RayAttachError, SecretError, UsageError
@@ -81,7 +81,7 @@ def _written_by_the_living(tmpdir: str, name: str) -> Iterator[dict[str, Any]]:
     files.check_private(parent)
     for directory in sorted(os.listdir(parent)):
         about = files.read_json(os.path.join(parent, directory, name))
-        if about is not None and process.is_alive(int(about["pid"]), about["started"]):
+        if about is not None and lives.is_alive(about):
             yield about
 
 

@@ -138,21 +138,18 @@ class Connection:
 
     def fail(self, cause: str) -> None:
         """Leave because this process failed: the world ends, and the others hear the cause."""
-        if self._about.alone:
-            self.close()  # nobody else has to hear of it
-        elif self._begin_close():
-            about = self._about
-            try:
-                if about.process_index != 0:
-                    self._shutdown_jax()  # the others leave at the news, process 0 too: a client cut off aborts
-            finally:
-                if self._failure is None:
-                    self._report("failed", cause)
-                    if about.process_index == 0:
-                        self._echo.wait(ECHO_S)
-                self._detach_ray()
-                if self._link is not None:
-                    self._link.leave_failed(f"{about.name}: {cause}", WorldFailedError.exit_code)
+        if not self._begin_close():
+            return
+        about = self._about
+        try:
+            if about.alone or about.process_index != 0:
+                self._shutdown_jax()  # the others leave at the news, process 0 too: a client cut off aborts
+        finally:
+            if self._failure is None:
+                self._report("failed", cause)
+                if about.process_index == 0 and not about.alone:
+                    self._echo.wait(ECHO_S)
+            self._hang_up(None if about.alone else f"{about.name}: {cause}")
 
     def resign(self, cause: str) -> None:
         """Report that this process failed, and do no more: the launcher that hears of it ends all processes."""
@@ -230,9 +227,11 @@ class Connection:
         except ErayError as exc:
             logger.warning("process %s leaves before all others: %s", about.process_index, exc)
 
-    def _hang_up(self) -> None:
+    def _hang_up(self, failure: str | None = None) -> None:
         self._detach_ray()
-        if self._link is not None:
+        if self._link is not None and failure is not None:
+            self._link.leave_failed(failure, WorldFailedError.exit_code)
+        elif self._link is not None:
             self._link.leave()
 
     def _require_open(self) -> None:

@@ -2,20 +2,21 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from eray import _unseen as unseen
 from eray._begun import NAMES, begun, known_of
 from eray._bringup import Site
 from eray._clusters import living_doors, read_jobs, token_of
 from eray._core import naming
-from eray._core.access import BY_OPTION, START, Door, no_such_cluster, the_only_one
+from eray._core.access import BY_OPTION, LIFE, START, Door, the_only_one
 from eray._core.handshake import Credentials
 from eray._core.nodespec import LOOK
 from eray._core.picture import Picture, Queued
-from eray._io import beacon, clock, files
+from eray._io import beacon, clock, lives
 from eray._io.channel import Channel
 from eray._job_files import names_in, told_in
 from eray._queue import Queue
@@ -30,7 +31,7 @@ from eray.errors import (
 )
 
 DIAL_S = 2.0
-KINDS = ("beacon", "picture", START)
+KINDS = ("beacon", "picture", START, LIFE)
 ANSWER_S = 20.0
 
 
@@ -103,17 +104,17 @@ class Window:
         job = self._site.slurm.job
         name = self._wanted or (job.id if job is not None else None)
         here = living_doors(self._site.settings.tmpdir)
-        doors = own = [door for door in here if _fits(door.key, name)]
-        if name is None:
-            the_only_one(doors, BY_OPTION, clock.unix())
         found: dict[str, list[Mapping[str, Any]]] = {}
         unread: DirectoryError | None = None
         try:
             found = self._kept(name)
-            published = [door for about in found["beacon"] if (door := Door.from_json(about)) is not None]
-            doors = doors + [door for door in published if door.key not in {each.key for each in doors}]
         except DirectoryError as exc:
             unread = exc
+        here = _with(here, _doors(told for told in _here(found) if lives.is_alive(told)))  # by another ERAY_TMPDIR
+        own = [door for door in here if _fits(door.key, name)]
+        if name is None:
+            the_only_one(own, BY_OPTION, clock.unix())
+        doors = _with(own, _doors(found.get("beacon", ())))
         problem: ErayError | None = None
         silent = []
         for door in sorted(doors, key=lambda door: (door.key != name, -door.restart)):
@@ -124,12 +125,13 @@ class Window:
                 silent.append(door)
             except (ErayError, ChannelClosed) as exc:
                 problem = problem or exc
-        if doors and unread is None:
+        if unread is None and (doors or found[LIFE]):
             found = self._kept(name)  # it may have ended meanwhile
+        killed = _doors(told for told in _here(found) if not lives.is_alive(told))
         starts = begun(
             (door for door in silent if door in own), found.get(START, ()), self._site.settings.cluster_timeout_s
         )
-        began_at = max((life["began_at"] for life in (*starts, *map(known_of, doors))), default=0.0)
+        began_at = max((life["began_at"] for life in (*starts, *map(known_of, (*doors, *killed)))), default=0.0)
         kept = [about for about in found.get("picture", ()) if about["taken_at"] >= began_at]  # not an earlier one
         if kept:
             return _read(max(kept, key=lambda about: (about.get("key") == name, about["taken_at"])))
@@ -140,7 +142,19 @@ class Window:
             from eray._ray import foreign
 
             return foreign.look(self._site.node, address)
-        raise problem or (self._silent(silent[0]) if silent else unread) or self._none(name, here)
+        raise problem or (None if silent else unread) or self._unseen(name, here, silent, killed)
+
+    def _unseen(
+        self, name: str | None, here: Sequence[Door], silent: Sequence[Door], killed: Sequence[Door]
+    ) -> ErayError:
+        if silent:
+            job = silent[0].job
+            return unseen.silent(self._site.node, silent[0], is_over=job is not None and self._queue.lacks(job))
+        if killed:
+            return unseen.killed(self._site.node, max(killed, key=lambda door: door.began_at or 0.0))
+        queued = self._queued()
+        is_over = queued is None and self._job is not None and self._queue.lacks(self._job)
+        return unseen.none(self._site, name, here, queued=queued, is_over=is_over)
 
     def _kept(self, name: str | None) -> dict[str, list[Mapping[str, Any]]]:
         """Return by its kind what the home has of a job, or of this machine's last cluster."""
@@ -166,45 +180,6 @@ class Window:
     def _ask(self) -> Picture:
         return self._runner.run(_asked(self._channel))
 
-    def _silent(self, door: Door) -> ClusterLostError:
-        """Say that a cluster which left no last picture does not answer: it was killed, or a firewall is between."""
-        found = f"the head of {door}, {door.node}, does not answer, and how it ended was not kept"
-        if door.job is not None and self._queue.lacks(door.job):
-            over = f"Slurm's queue has job {door.job} no more, so Slurm ended it before the head could say how"
-            return ClusterLostError(
-                self._site.node, f"{found}; {over}", f"`sacct -j {door.job}` and its output tell more"
-            )
-        runs = f"see by `squeue -j {door.job}` whether it still runs" if door.job else "see whether it still runs"
-        remedy = (
-            f"look at `eray logs --job {door.job or door.key}`, and {runs}; where it does, run this on one of its nodes"
-        )
-        return ClusterLostError(self._site.node, found, remedy)
-
-    def _none(self, name: str | None, here: Sequence[Door]) -> ErayError:
-        if name is None:
-            where = f"{self._site.settings.tmpdir} (ERAY_TMPDIR)"
-            found = f"no cluster of yours runs on this machine, by {where}, and {self._none_kept()}"
-            return RayAttachError(
-                self._site.node, found, "start one by `eray run` or `eray up`, or name a job: `--job`"
-            )
-        remedy = "a job gets a cluster by its first `eray run`, `eray up` or `eray.connect()`, see `squeue`"
-        if (queued := self._queued()) is not None:
-            remedy = (
-                f"job {name} is {queued} in Slurm's queue: `eray status --job {name} --watch` waits for its cluster"
-            )
-        elif self._job is not None and self._queue.lacks(self._job):
-            remedy = f"Slurm's queue does not have job {self._job}: it is over, or see its number by `squeue --me`"
-        where = self._site.settings.state_dir
-        return no_such_cluster(name, here, clock.unix(), node=self._site.node, where=where, remedy=remedy)
-
-    def _none_kept(self) -> str:
-        state_dir = os.path.abspath(os.path.expanduser(self._site.settings.state_dir))
-        try:
-            files.check_possible(os.path.join(state_dir, "jobs"), os.path.dirname(state_dir))
-        except DirectoryError as exc:
-            return f"how one ended is not kept: {exc}"
-        return "none has ended on it"
-
 
 async def _asked(channel: Channel | None) -> Picture:
     assert channel is not None
@@ -229,6 +204,20 @@ def _read(about: Mapping[str, Any]) -> Picture:
         return Picture.model_validate(about)
     except ValidationError as exc:
         raise UsageError(f"this picture of a cluster is not one that eray reads: {exc}") from None
+
+
+def _doors(told: Iterable[Mapping[str, Any]]) -> list[Door]:
+    return [door for about in told if (door := Door.from_json(about)) is not None]
+
+
+def _with(known: Sequence[Door], others: Iterable[Door]) -> list[Door]:
+    keys = {door.key for door in known}
+    return [*known, *(door for door in others if door.key not in keys)]
+
+
+def _here(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Mapping[str, Any]]:
+    """Yield what was told of the clusters of this machine alone."""
+    return filter(lives.is_here, found.get(LIFE, ()))
 
 
 def _fits(key: str, name: str | None) -> bool:

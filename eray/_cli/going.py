@@ -8,7 +8,8 @@ from typing import Any
 
 from eray._begun import begun, known_of
 from eray._core import naming
-from eray._core.access import START, Door
+from eray._core.access import LIFE, START, Door
+from eray._io import lives
 from eray._job_files import names_in, told_in
 from eray._show.wording import moment
 from eray.errors import UsageError
@@ -18,7 +19,8 @@ from eray.errors import UsageError
 class Going:
     """One life that has not ended, as far as is known here; ``has_head`` is False of one that only has a start mark.
 
-    ``is_here`` tells that a supervisor of it lives on this machine; ``is_over`` that Slurm knows better: it was killed.
+    ``is_here`` tells that a supervisor of it lives on this machine; ``is_over`` that it does not, whatever it left: it
+    was killed.
     """
 
     key: str
@@ -41,7 +43,8 @@ class Going:
     def no_logs(self, zone: tzinfo) -> UsageError:
         """Return the error that it has no logs here, and where they are, or that there are none."""
         if self.is_over:
-            return UsageError(f"{self._verb('', zone)}; `sacct -j {self.job}` and the job's output tell more")
+            more = f"`sacct -j {self.job}` and the job's output tell more"
+            return UsageError(f"{self._verb('', zone)}; {more if self.job else 'see what it printed'}")
         look = f"`eray status --job {self.key}` tells how far it is"
         if self.is_here:
             return UsageError(f"{self._life} starts here since {moment(self.began_at, zone)}, without logs yet; {look}")
@@ -55,6 +58,8 @@ class Going:
     def _verb(self, again: str, zone: tzinfo) -> str:
         if self.is_over:
             killed = f"Slurm's queue has job {self.job} no more, so Slurm ended it before its logs were kept"
+            if self.job is None:
+                killed = "its process is gone: it was killed before its logs were kept"
             return f"{self._life} began{again} at {moment(self.began_at, zone)}; {killed}"
         verb = "runs" if self.has_head else "starts"
         return f"{self._life} {verb}{again} since {moment(self.began_at, zone)}"
@@ -80,9 +85,19 @@ def going_elsewhere(jobs: str, job: str | None) -> list[Going]:
     return found
 
 
-def latest(lives: Sequence[Going], job: str | None) -> Going | None:
-    """Return the one of the job, of any where that is None, which began last; one of this machine before its mark."""
-    fitting = [life for life in lives if job in (None, naming.job_of_directory(life.key))]
+def killed_here(jobs: str, key: str | None) -> list[Going]:
+    """Return the clusters of this machine alone that were killed, by their key where that is not None."""
+    told = [about for about in told_in(os.path.join(jobs, naming.LOCAL), LIFE) if lives.is_here(about)]
+    dead = [door for about in told if not lives.is_alive(about) and (door := Door.from_json(about)) is not None]
+    return [Going(**_going(known_of(door)), has_head=True, is_over=True) for door in dead if key in (None, door.key)]
+
+
+def latest(known: Sequence[Going], job: str | None) -> Going | None:
+    """Return the one of the job, of any where that is None, which began last; one of this machine before its mark.
+
+    One that was killed on this machine is news for whoever looks for another's logs.
+    """
+    fitting = [life for life in known if life.is_over or job in (None, naming.job_of_directory(life.key))]
     return max(fitting, key=lambda life: (life.is_here, life.began_at), default=None)
 
 

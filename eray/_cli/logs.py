@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from eray._cli.counts import whole_number
-from eray._cli.going import Going, going_elsewhere, going_here, latest
+from eray._cli.going import Going, going_elsewhere, going_here, killed_here, latest
 from eray._cli.places import LIVE, Place, kept_places, live_places
 from eray._clusters import living_doors
 from eray._core import naming
@@ -60,8 +60,9 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     known = sorted((place for found in answered.values() for place in found), key=lambda place: -place.at)
     places = [place for place in known if wanted in (None, place.job)]
     whose = wanted or (places[0].job if places else None)
-    look = {homes[0]: lambda: going_elsewhere(homes[0], whose)} if homes[0] in answered else {}
-    goes_on = latest(going_here(doors) + answers(look, PATIENCE_S).get(homes[0], []), whose)
+    look = {homes[0]: lambda: going_elsewhere(homes[0], whose) + killed_here(homes[0], wanted)}
+    elsewhere = answers(look if homes[0] in answered else {}, PATIENCE_S).get(homes[0], [])
+    goes_on = latest(going_here(doors) + elsewhere, whose)
     goes_on = _checked(goes_on, environ)
     if homes[0] not in answered:
         silent = DirectoryError(homes[0], f"does not answer for {PATIENCE_S:g} s", "see whether its file server is up")

@@ -28,6 +28,12 @@ COMMANDS = {
 }
 
 
+OF_OTHERS = {
+    **dict.fromkeys(("--np", "--nproc", "--num-processes", "--ntasks"), "--processes"),
+    **dict.fromkeys(("--nproc-per-node", "--nproc_per_node", "--ntasks-per-node"), "--processes-per-node"),
+    **dict.fromkeys(("--gpus-per-task", "--gpus-per-process"), "--devices-per-process"),
+}
+"""What `mpirun`, `torchrun` and `srun` call an option."""
 ALIKE = 0.7
 """From which likeness on, of 0 to 1, a word is taken for a misspelled one."""
 
@@ -57,7 +63,8 @@ class CommandParser(argparse.ArgumentParser):
         """Return the option that the first of these words is nearly, as a question."""
         word = left[0].partition("=")[0]
         known = [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
-        return _meant_by(word, known, [name for name in known if word.startswith("--") and name.startswith(word)])
+        longer = [name for name in known if word.startswith("--") and name.startswith(word)]
+        return _meant_by(word, known, [name for name in known if name == OF_OTHERS.get(word)] or longer)
 
 
 def _meant_by(word: str, known: Collection[str], longer: Collection[str] = ()) -> str:

@@ -16,6 +16,8 @@ RAY_ADDRESS = "RAY_ADDRESS="
 """What messages call an address that the environment names."""
 START = "start"
 """The kind of file in the job directory that tells of a start which has no head yet (``naming.job_file``)."""
+LIFE = "life"
+"""The kind that tells of a cluster of one machine alone, until it ends: one whose process is gone was killed."""
 
 
 @dataclass(frozen=True, kw_only=True)

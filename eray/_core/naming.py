@@ -111,6 +111,11 @@ def job_file(kind: str, key: str) -> str:
     return f"{kind}.{_safe(step)}.json" if step else f"{kind}.json"
 
 
+def life_file(kind: str, key: str) -> str:
+    """Return a file in ``jobs/local`` that tells of one cluster of a machine alone."""
+    return f"{kind}.{_safe(key)}.json"
+
+
 def is_local(key: str) -> bool:
     """Tell whether this is the key of a cluster of one machine alone."""
     return key.startswith(f"{LOCAL}-")

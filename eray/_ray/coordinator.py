@@ -117,13 +117,13 @@ class Coordinator:
 
         return await self._record.serve(event, answer, str(request.get("world")), wait_s, waits)
 
-    async def watch_actor(self, request: JSON, actor: Any) -> Answer:
-        """Watch the ``actor`` that joins by this request: its death is told to the world. A launched world's tell more.
+    async def watch_actor(self, request: JSON, actor: Any, node_id: str) -> Answer:
+        """Watch the ``actor`` on Ray's node ``node_id`` that joins by this request: its death is told to the world.
 
         ``actor`` is Ray's handle, the one thing here that is no JSON.
         """
         asked = JoinRequest.model_validate(request)
-        self._actors.watch(asked, actor)
+        self._actors.watch(asked, actor, node_id)
         return self._record.sealed({})
 
     async def publish(self, world: str, generation: int, process_index: int, address: str) -> Answer:

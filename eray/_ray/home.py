@@ -14,7 +14,7 @@ from eray._core.checkup_limits import check_limits
 from eray._core.disk import ROOM
 from eray._core.finding import Status
 from eray._core.nodespec import BEACON_FILE, NODE_FILE, NodeSpec
-from eray._io import clock, files, limits, process
+from eray._io import clock, files, limits, lives
 from eray._io.lock import LOCK_NAME, SPAWN_LOCK, NodeLock
 from eray._io.uptime import own_age_s
 from eray._ray.notices import say
@@ -134,15 +134,19 @@ def announce(spec: NodeSpec, access: Mapping[str, Any]) -> None:
 
 def announce_beacon(spec: NodeSpec) -> None:
     """Write where the head's beacon listens, for those who look from this node, before there is anything to reach."""
-    _write_down(spec, BEACON_FILE, {"token_path": spec.token_path, "hosts": spec.head_hosts, "ports": spec.ports})
+    _write_down(spec, BEACON_FILE, {})
+
+
+def own_life(spec: NodeSpec) -> dict[str, Any]:
+    """Return what tells of this supervisor's life, and where the head's beacon listens, without the token."""
+    head = {"at_head": spec.node_rank == 0, "hosts": spec.head_hosts, "ports": spec.ports}
+    since = {"began_at": clock.unix() - own_age_s()}
+    return {**spec.identity, **head, **lives.own_life(), **since, "token_path": spec.token_path}
 
 
 def _write_down(spec: NodeSpec, name: str, about: Mapping[str, Any]) -> None:
-    pid = os.getpid()
-    ours = {"pid": pid, "started": process.start_time(pid), "began_at": clock.unix() - own_age_s()}
-    here = {"at_head": spec.node_rank == 0}
     try:
-        files.write_private_json(os.path.join(spec.run_dir, name), {**spec.identity, **here, **ours, **about})
+        files.write_private_json(os.path.join(spec.run_dir, name), {**own_life(spec), **about})
     except DirectoryError as exc:
         say(f"commands on node {spec.node} will not find this cluster: {exc}")
 

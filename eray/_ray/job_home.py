@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from eray._core import naming
-from eray._core.access import START
+from eray._core.access import LIFE, START
 from eray._core.nodespec import LOG_NAME, NodeSpec
-from eray._io import clock, files, logs
+from eray._io import clock, files, lives, logs
 from eray._io.uptime import own_age_s
+from eray._ray import home
 from eray._ray.notices import SAID, say
 from eray.errors import DirectoryError
 
@@ -32,12 +33,16 @@ def publish(spec: NodeSpec, about: Mapping[str, Any]) -> None:
 def begin(spec: NodeSpec) -> None:
     """Write where those who look from elsewhere find the head, before its Ray is up; then make room.
 
-    A cluster of this machine alone is found without it. The end leaves a picture there.
+    The end takes it away and leaves a picture there.
     """
-    if spec.job is not None:
-        about = {"hosts": spec.head_hosts, "ports": spec.ports, "began_at": clock.unix() - own_age_s()}
-        with suppress(DirectoryError):  # `publish` says it, once
+    with suppress(DirectoryError):  # `publish` says it, once
+        if spec.job is not None:
+            about = {"hosts": spec.head_hosts, "ports": spec.ports, "began_at": clock.unix() - own_age_s()}
             _write(spec, "beacon", spec.identity | about)
+        else:
+            _forget_killed(os.path.dirname(_path(spec, LIFE)))
+            _write(spec, LIFE, home.own_life(spec))
+    if spec.job is not None:
         with suppress(OSError):
             os.unlink(_path(spec, START))
     with suppress(OSError):
@@ -67,7 +72,16 @@ def keep_picture(spec: NodeSpec, picture: Mapping[str, Any]) -> None:
         if spec.job is None:  # else `publish` has said it
             say(f"how this cluster ended is not kept for `eray status`: {exc}")
     with suppress(OSError):
-        os.unlink(_path(spec, "beacon"))
+        os.unlink(_path(spec, "beacon" if spec.job is not None else LIFE))
+
+
+def _forget_killed(directory: str) -> None:
+    """Remove what tells of earlier clusters of this machine that were killed: the new one is news enough."""
+    with suppress(OSError):
+        for entry in os.scandir(directory):
+            about = files.read_json(entry.path) if entry.name.startswith(f"{LIFE}.") else None
+            if about is not None and lives.is_here(about) and not lives.is_alive(about):
+                os.unlink(entry.path)
 
 
 def _write(spec: NodeSpec, kind: str, about: Mapping[str, Any]) -> None:
@@ -77,9 +91,10 @@ def _write(spec: NodeSpec, kind: str, about: Mapping[str, Any]) -> None:
 
 
 def _path(spec: NodeSpec, kind: str) -> str:
-    if spec.job is None:
-        return os.path.join(naming.job_directory(spec.state_dir, "", naming.LOCAL), naming.job_file(kind, ""))
-    return os.path.join(_job_directory(spec), naming.job_file(kind, spec.key))
+    if spec.job is not None:
+        return os.path.join(_job_directory(spec), naming.job_file(kind, spec.key))
+    name = naming.life_file(kind, spec.key) if kind == LIFE else naming.job_file(kind, "")
+    return os.path.join(naming.job_directory(spec.state_dir, "", naming.LOCAL), name)
 
 
 def keep_logs(spec: NodeSpec) -> str | None:

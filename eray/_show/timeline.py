@@ -11,7 +11,7 @@ from eray._core.start import BEFORE_CONNECT
 from eray._core.starts import label_of
 from eray._core.topology import World
 from eray._show.lines import Line
-from eray._show.wording import counted, table
+from eray._show.wording import clean, counted, table
 from eray._show.words import PLAIN
 
 DOING = {
@@ -58,8 +58,10 @@ def timeline_text(picture: Picture, width: int | None = None) -> str:
             rows.append((f"{len(short)} shorter than {SHORT_S:g} s", "", f"{spent:.2f}", _percent(share)))
         rows.append(("total", "", f"{path.seconds:.2f}", _percent(1.0)))
         steps = _table((("step", "where", "seconds", "share"), *rows), right=(2, 3), width=width)
-        says = sentence(path, goes_on=_goes_on(picture, path))
-        parts += ["\n".join((*_fitted(_heading(picture, path), width), "", *steps, "", *_fitted(says, width)))]
+        says = _fitted(sentence(path, goes_on=_goes_on(picture, path)), width)
+        if (cause := _cause(picture, path)) is not None:
+            says += _fitted(f"It failed: {cause}", width)
+        parts += ["\n".join((*_fitted(_heading(picture, path), width), "", *steps, "", *says))]
     spread = [(s, on, f"{half:.2f}", f"{most:.2f}", where) for s, on, half, most, where in spreads(picture)]
     if spread:
         head = ("span", "on", "median", "longest", "where")
@@ -148,6 +150,17 @@ def _goes_on(picture: Picture, path: CriticalPath) -> bool:
 
 def _world_of(picture: Picture, path: CriticalPath) -> World | None:
     return None if path.world is None or picture.topology is None else picture.topology.world(path.world)
+
+
+def _cause(picture: Picture, path: CriticalPath) -> str | None:
+    """Return the first line of why a start did not come to its end, as far as that is told of its generation."""
+    if path.is_complete:
+        return None
+    world = _world_of(picture, path)
+    cause = None if picture.ending is None else picture.ending.cause
+    if world is not None:
+        cause = world.failure or cause if world.generation == path.generation else None
+    return clean(cause).splitlines()[0] if cause else None
 
 
 def _there(picture: Picture, path: CriticalPath) -> str:

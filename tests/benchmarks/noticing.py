@@ -97,7 +97,8 @@ def watch_actors(handle: Any, count: int, kind: str) -> int:
         worker.work.remote()
     for index in range(count):
         asked = request("main", index, count)
-        ray.get(handle.watch_actor.remote(asked | {"facts": asked["facts"] | {"pid": pid}}, worker))
+        asked["facts"]["pid"] = pid
+        ray.get(handle.watch_actor.remote(asked, worker, ray.get_runtime_context().get_node_id()))
     return pid
 
 

@@ -172,6 +172,7 @@ def test_working_dir_is_sent_whatever_cluster_the_environment_names(cluster: Clu
     assert (result.returncode, result.stdout) == (0, "['driver.py']\n"), result.output
 
 
+@pytest.mark.full
 def test_two_clusters_take_no_job_of_each_other(cluster: Cluster) -> None:
     place = cluster.place
     up = place.eray("up")

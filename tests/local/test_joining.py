@@ -39,7 +39,7 @@ eray.connect()
 """
 
 
-@pytest.mark.parametrize("attach", ["connect", "demand"])
+@pytest.mark.parametrize("attach", [pytest.param("connect", marks=pytest.mark.full), "demand"])
 def test_process_that_never_comes_is_named_while_waiting_and_after(laptop: Laptop, attach: str) -> None:
     node = re.escape(socket.gethostname())
     variables = {"ERAY_JOIN_TIMEOUT_S": "14", "ERAY_ATTACH": attach}

@@ -25,7 +25,9 @@ def start_world(laptop: Laptop, program: str, *words: str, processes: int = 2) -
     return run
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.full), (signal.SIGTERM, 143)]
+)
 def test_signal_ends_everything(laptop: Laptop, number: int, code: int) -> None:
     run = start_world(laptop, "saves_on_sigterm.py", "--jax")
     began = time.monotonic()
@@ -77,7 +79,7 @@ def test_coordinator_that_dies_comes_back(laptop: Laptop, tmp_path: Path) -> Non
     assert result.stdout.count("epoch 2: running on 1 node\n") == 2
 
 
-@pytest.mark.parametrize("attach", ["connect", "demand"])
+@pytest.mark.parametrize("attach", [pytest.param("connect", marks=pytest.mark.full), "demand"])
 def test_coordinator_killed_all_along_the_way_loses_nothing(laptop: Laptop, tmp_path: Path, attach: str) -> None:
     words = ("run", "-n", "2", "--", "python", PROGRAMS / "kills_the_coordinator.py", tmp_path)
     run = laptop.eray(*words, ERAY_ATTACH=attach)

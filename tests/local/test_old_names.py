@@ -67,7 +67,7 @@ print("result: " + json.dumps(seen))
     [
         ({}, "this runs as one process\n", None),
         (BATCH, ALONE.format(" (2 nodes)"), ALONE.format(" (2 nodes)")),  # bug-012, bug-013
-        ({"SLURM_JOB_ID": "7"}, ALONE.format(""), None),  # bug-011
+        pytest.param({"SLURM_JOB_ID": "7"}, ALONE.format(""), None, marks=pytest.mark.full),  # bug-011
     ],
     ids=["laptop", "batch", "ssh"],
 )
@@ -158,7 +158,7 @@ print("result: " + json.dumps([ray.get_runtime_context().gcs_address, is_known, 
     [
         ("plain", "127.0.0.1:9", True),
         pytest.param(None, "plain", True, marks=pytest.mark.full),
-        ("local", "127.0.0.1:9", False),
+        pytest.param("local", "127.0.0.1:9", False, marks=pytest.mark.full),
         pytest.param(None, "local", False, marks=pytest.mark.full),
     ],
 )

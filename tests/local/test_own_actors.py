@@ -22,6 +22,7 @@ def test_death_of_an_actor_is_known_and_heard_within_5_s(laptop: Laptop, plain_r
     assert found["heard_s"] < 5
 
 
+@pytest.mark.full
 def test_ray_train_workers_are_the_processes_of_a_world(laptop: Laptop, plain_ray: str) -> None:
     storage = laptop.root / "work" / "train"
     program = laptop.python(

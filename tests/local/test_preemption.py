@@ -133,7 +133,7 @@ def test_sigterm_that_is_a_warning_is_heard_by_a_program_that_started_ray_itself
     shutil.rmtree(files)  # the user's, not eray's
 
 
-@pytest.mark.parametrize("hears", ["the cluster", "the process"])
+@pytest.mark.parametrize("hears", [pytest.param("the cluster", marks=pytest.mark.full), "the process"])
 def test_up_and_a_process_that_no_supervisor_serves_tell_each_other(laptop: Laptop, hears: str) -> None:
     up = laptop.eray("up", ERAY_DASHBOARD="0")
     await_text(up, "export RAY_ADDRESS=")

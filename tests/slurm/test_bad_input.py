@@ -103,6 +103,7 @@ def test_dry_run_in_a_batch_script_refuses_what_run_would(rig: Rig) -> None:
     assert job.output.count("node node01: 2 processes x 3 devices = 6, the node has 4") == 2
 
 
+@pytest.mark.full
 def test_secret_homes_that_differ_are_told_from_no_beacon(rig: Rig) -> None:
     command = task(on_node02="export HOME=$(mktemp -d)")
     result = rig.srun(["-N2", "-n2", *command], ERAY_JOIN_TIMEOUT_S="10")
@@ -136,6 +137,7 @@ def test_auth_disabled_works_without_any_home_and_warns(rig: Rig) -> None:
     expect_error(result.output, "ERAY_AUTH=disabled")
 
 
+@pytest.mark.full
 def test_run_directory_that_is_a_link_or_of_another_user_is_refused(rig: Rig) -> None:
     uid = rig.run(["id", "-u"]).check().stdout.strip()
     rig.exec("node01", f"install -d -o {USER} -m 700 /tmp/elsewhere; ln -s /tmp/elsewhere /tmp/eray-{uid}").check()
@@ -151,6 +153,7 @@ def test_run_directory_that_is_a_link_or_of_another_user_is_refused(rig: Rig) ->
             rig.exec(node, f"rm -rf /tmp/eray-{uid} /tmp/elsewhere").check()
 
 
+@pytest.mark.full
 def test_loopback_and_interface(rig: Rig) -> None:
     rig.exec("node02", "printf '127.0.0.1 localhost\\n127.0.1.1 node02\\n10.77.0.11 node01\\n' >/tmp/hosts").check()
     rig.exec("node02", "mount --bind /tmp/hosts /etc/hosts").check()

@@ -25,7 +25,9 @@ def run_old(rig: Rig, options: list[str], *calls: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("calls", [("jax", "ray"), ("ray", "jax", "leave")], ids=" then ".join)
+@pytest.mark.parametrize(
+    "calls", [pytest.param(("jax", "ray"), marks=pytest.mark.full), ("ray", "jax", "leave")], ids=" then ".join
+)
 def test_two_nodes_with_two_tasks_each(rig: Rig, calls: tuple[str, ...]) -> None:
     found = run_old(rig, ["-N2", "--ntasks-per-node=2"], *calls)
     assert [each["host"] for each in found] == ["node01", "node01", "node02", "node02"]

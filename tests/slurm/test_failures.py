@@ -10,6 +10,7 @@ from worlds import FAIL, expect_nothing_left, seconds_since_failure
 pytestmark = [pytest.mark.slurm, pytest.mark.ray, pytest.mark.jax]
 
 
+@pytest.mark.full
 def test_srun_task_that_never_connects_is_named_by_all_others(rig: Rig) -> None:
     started = rig.start(["srun", "-N2", "-n3", "python", FAIL, "2", "absent"], env={"ERAY_JOIN_TIMEOUT_S": "12"})
     awaited = r"^eray: world 'step-0': waiting for process 2 \(node02\) to join, \d+ s$"

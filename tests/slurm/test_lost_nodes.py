@@ -58,6 +58,7 @@ def test_lost_node_frees_the_others(rig: Rig, way: str, how: str, node: str) -> 
     assert rig.leftovers() == []
 
 
+@pytest.mark.full
 def test_requeued_job_starts_clean_over_the_files_of_its_first_life(rig: Rig) -> None:
     job = rig.sbatch(LIVES, "-N2", "-w", "node01,node02", "--requeue", "--open-mode=append")
     rig.wait_until(lambda: job.output.count("has joined") == 2, 60, "the first life to run")

@@ -94,6 +94,7 @@ def ray_pids(rig: Rig, node: str) -> set[int]:
     return {process.pid for process in rig.processes(node) if process.belongs_to_eray_or_ray}
 
 
+@pytest.mark.full
 def test_foreign_rays_on_default_ports_before_during_and_after(rig: Rig, meeting: Path) -> None:
     mine = start_foreign_ray(rig, "node01", USER)
     theirs = None

@@ -37,6 +37,7 @@ def test_cpus_and_memory_of_the_step(rig: Rig, way: str) -> None:
         assert each["object_store_memory"] <= 0.3 * MEMORY_MB * 2**20
 
 
+@pytest.mark.full
 def test_eray_up_has_the_gpus_and_starts_no_workers_ahead(rig: Rig) -> None:
     script = f"""
         exports=$(mktemp)

@@ -11,7 +11,8 @@ SEED = int(os.environ.get("ERAY_TEST_SEED", "1"))
 
 
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("jobs", [2, pytest.param(50, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("jobs", [2, 50])
 def test_soak(rig: Rig, jobs: int, capsys: pytest.CaptureFixture[str]) -> None:
     def say(text: str) -> None:
         with capsys.disabled():

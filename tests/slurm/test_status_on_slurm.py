@@ -75,6 +75,7 @@ def test_job_is_seen_from_its_nodes_from_the_login_node_and_afterwards(rig: Rig)
     assert "stopped by SIGTERM" in page
 
 
+@pytest.mark.full
 def test_watch_waits_for_a_job_in_the_queue_and_over_a_requeue(rig: Rig) -> None:
     job = rig.sbatch(LIVES, "-N2", "--hold", "--requeue", "--open-mode=append")
     none = rig.run(["eray", "status", "--job", job.id])

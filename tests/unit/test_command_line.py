@@ -24,6 +24,12 @@ RESTARTS = ["--max-restarts", "1", "--", "true"]
         (["up", "now"], "up", "unrecognized arguments: now"),
         (["jobs", "list", "--bogus"], "jobs list", "unrecognized arguments: --bogus"),
         (["run", "--max-restart", "2"], "run", "unrecognized arguments: --max-restart; did you mean --max-restarts?"),
+        (["run", "--nproc", "4"], "run", "unrecognized arguments: --nproc; did you mean --processes?"),
+        (
+            ["run", "--nproc_per_node=4"],
+            "run",
+            "unrecognized arguments: --nproc_per_node=4; did you mean --processes-per-node?",
+        ),
         (["run", "--dryrun"], "run", "unrecognized arguments: --dryrun; did you mean --dry-run?"),
         (["jobs", "list", "--js"], "jobs list", "unrecognized arguments: --js; did you mean --json?"),
         (["jobs"], "jobs", "the following arguments are required: list|stop"),

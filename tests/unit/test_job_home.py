@@ -1,5 +1,6 @@
 """The job directory: what the login node and people find in it, and nobody else."""
 
+import json
 import os
 import stat
 import time
@@ -10,10 +11,12 @@ import pytest
 from test_nodespec import SPEC
 
 from eray._core import naming
-from eray._core.access import START
+from eray._core.access import LIFE, START
 from eray._core.nodespec import NodeSpec
 from eray._ray import job_home
 from eray._ray.notices import say
+
+GONE_PID = 2**22 + 1  # no kernel gives it
 
 
 @pytest.fixture
@@ -77,3 +80,21 @@ def test_start_of_a_job_writes_its_beacon_and_makes_room(spec, tmp_path):
     living = [name for name in os.listdir(jobs) if "beacon.json" in os.listdir(jobs / name)]
     assert (len(living), len(os.listdir(jobs))) == (1, job_home.KEPT_JOBS + 1)
     assert not mark.exists(), "whoever looks asks the head from now on"
+
+
+def test_cluster_of_a_machine_alone_tells_of_its_life_until_it_ends(spec, tmp_path):
+    """What an earlier one that was killed left goes with the next start; what is of others stays."""
+    local = replace(spec, job=None, key="local-1a")
+    job_home.begin(local)
+    directory = tmp_path / ".eray" / "jobs" / "local"
+    (mine,) = directory.iterdir()
+    told = json.loads(mine.read_text())
+    assert (told["key"], told["pid"], spec.token in mine.read_text()) == ("local-1a", os.getpid(), False)
+    others = {"local-2b": {"pid": GONE_PID}, "local-3c": {"pid": GONE_PID, "host": "another"}, "local-4d": {}}
+    for key, about in others.items():
+        (directory / naming.life_file(LIFE, key)).write_text(json.dumps(told | {"key": key} | about))
+    job_home.begin(local)
+    lives = {naming.life_file(LIFE, key) for key in ("local-1a", "local-3c", "local-4d")}
+    assert {path.name for path in directory.iterdir()} == lives
+    job_home.keep_picture(local, {"phase": "ended"})
+    assert {path.name for path in directory.iterdir()} == lives - {mine.name} | {"picture.json"}

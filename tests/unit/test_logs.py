@@ -321,6 +321,26 @@ def test_logs_of_an_earlier_life_begin_with_the_life_that_goes_on(words, file, l
     assert lines[again].startswith("job 7 on rig, eray run: ended with code 4 at ")
 
 
+LIVES = {"local-2b": {"pid": 2**22 + 1}, "local-3c": {"pid": os.getpid()}, "local-4d": {"host": "another"}}
+
+
+@pytest.mark.parametrize("words", [(), ("--job", "local-2b")], ids=["last", "by name"])
+@pytest.mark.parametrize("has_earlier", [True, False])
+def test_cluster_of_this_machine_that_was_killed_is_told_before_another(words, has_earlier, site, capsys):
+    if has_earlier:
+        ended(site, 4, directory="local", key="local-1a", job=None)
+    for key, life in LIVES.items():
+        told = door(key, **{"began_at": 2000.0, "host": socket.gethostname()} | life)
+        written(site.home / "jobs" / "local" / f"life.{key}.json", told)
+    assert main(["logs", *words]) == (0 if has_earlier and not words else 2)
+    said = "".join(capsys.readouterr())
+    assert "cluster local-2b began at 1970-01-01 " in said
+    assert "its process is gone: it was killed before its logs were kept" in said
+    assert ("this is how local-1a ended" in said) == (has_earlier and not words)
+    assert "local-3c" not in said
+    assert "local-4d" not in said
+
+
 def test_logs_of_an_earlier_life_whose_end_is_not_known_are_called_so(site, capsys):
     kept(site, "rig-7", "7r0", "n1", "eray.log", modified=900)
     published(site, "beacon.json", restart=1, began_at=2000.0)

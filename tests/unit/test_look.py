@@ -21,7 +21,7 @@ from test_queue import PENDING, Squeue, row
 from eray import _starting
 from eray._cli.job_access import dashboard_of
 from eray._core import naming
-from eray._core.access import START, Door
+from eray._core.access import LIFE, START, Door
 from eray._core.handshake import Credentials
 from eray._core.nodespec import LOOK
 from eray._core.picture import Ending, Picture, Queued
@@ -207,6 +207,53 @@ def test_dead_head_is_not_shown_as_the_one_before_it(place: Place) -> None:
     keeps(place, "beacon", replace(STEP, key="42", auth="disabled", ports=(free_port(),), began_at=200.0))
     with pytest.raises(ClusterLostError, match=GONE):
         look(place, "42", dial_s=0.1)
+
+
+def lives(place: Place, door: Door, pid: int, **about: Any) -> None:
+    """Let a supervisor of a cluster of this machine alone have told of its life in the home."""
+    where = place.state / "jobs" / "local"
+    where.mkdir(parents=True, exist_ok=True)
+    told = asdict(door) | {"host": socket.gethostname(), "pid": pid, "started": process.start_time(os.getpid())} | about
+    (where / naming.life_file(LIFE, door.key)).write_text(json.dumps(told))
+
+
+KILLED = replace(LOCAL, purpose="run", program=("python", "train.py"), began_at=200.0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ended_at", "about", "shown"),
+    [
+        (None, 100.0, {}, r"the cluster local-1a \(`eray run -- python train.py`\) was killed: its process is gone"),
+        ("local-1a", 100.0, {}, "local-1a .* was killed"),
+        ("local-1a", None, {}, "local-1a .* was killed"),
+        ("local-9f", 100.0, {}, "local-9f"),
+        (None, 300.0, {}, None),
+        (None, 100.0, {"host": "another"}, None),
+    ],
+    ids=["last", "by name", "first of all", "another by name", "ended since", "of another machine"],
+)
+def test_cluster_of_this_machine_that_was_killed_is_no_earlier_one(place, wanted, ended_at, about, shown) -> None:
+    lives(place, KILLED, GONE_PID, **about)
+    ended = picture(key="local-9f", job=None, phase="ended", taken_at=ended_at or 0, ending=Ending(at=1.0, code=0))
+    if ended_at is not None:
+        keeps(place, "picture", ended.to_json(), "local")
+    if shown is None or wanted == "local-9f":
+        assert look(place, wanted) == ended
+        return
+    with pytest.raises(ClusterLostError, match=shown):
+        look(place, wanted)
+
+
+def test_cluster_below_another_directory_of_this_machine_is_seen_too(place: Place, head: Heads) -> None:
+    up = picture(key="local-1a", job=None, phase="up")
+    token = place.state / "token"
+    token.write_text(TOKEN)
+    door = head(replace(LOCAL, token_path=str(token)), up)
+    lives(place, door, os.getpid())
+    assert look(place) == up
+    runs(place, replace(LOCAL, key="local-2b"))
+    with pytest.raises(UsageError, match=r"several clusters run on this machine: local-1a .*, local-2b "):
+        look(place)
 
 
 def test_nothing_to_look_at_says_where_was_looked(place: Place) -> None:

@@ -29,6 +29,7 @@ WIRING = {
     "_own_cluster",
     "_auto_ray",
     "_look",
+    "_unseen",
     "_job_files",
     "_queue",
     "_begun",

@@ -83,15 +83,18 @@ def test_timeline_during_a_start_tells_what_goes_on_and_since_when(tmp_path, cap
     assert lines[-2:] == ["goes on  on       for  where", "raylet   1 node  3.00  node0001 (head)"]
 
 
-def test_timeline_of_a_start_that_was_stopped_tells_what_it_had_waited_for(tmp_path, capsys):
+@pytest.mark.parametrize("cause", [None, "node node0001: ulimit -n=256 is too low\n  and more"])
+def test_timeline_of_a_start_that_ended_tells_what_it_had_waited_for_and_why(tmp_path, capsys, cause):
     path = tmp_path / "picture.json"
-    ending = Ending(at=BEGAN + 5, code=130)
+    ending = Ending(at=BEGAN + 5, code=130 if cause is None else 4, cause=cause)
     path.write_text(json.dumps(picture(phase="ended", ending=ending, tracks=ON_ITS_WAY, **NODES_START).to_json()))
     assert main(["timeline", "--from", str(path)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("the nodes: 1 node, not all ready when it ended after 5.00 s\n")
     assert "at the end it had waited 3.00 s for node0001 (head) to start its raylet." in text
     assert "goes on" not in text
+    failed = [line for line in text.splitlines() if line.startswith("It failed: ")]
+    assert failed == ([] if cause is None else ["It failed: node node0001: ulimit -n=256 is too low"])
 
 
 def test_timeline_json_has_the_same(saved, capsys):
