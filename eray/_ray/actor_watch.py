@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -23,7 +24,7 @@ from eray._ray.record import Record
 
 PAUSE_S = 1.0
 """How long an idle actor is left alone."""
-WATCHED_HERE = 16
+WATCHED_HERE = 8
 """How many actors the coordinator asks itself; the node of any other has a watcher, a worker process of 0.1 GiB."""
 MAX_WATCHED = 1000
 """How many actors of one node its watcher asks at a time."""
@@ -79,12 +80,22 @@ class NodeWatcher:
         await gone(actor, pid)
 
 
+@dataclass
+class _Asked:
+    request: JoinRequest
+    asking: asyncio.Future[None]
+    until: float  # when it must be seated
+    is_seated: bool = False
+
+
 class ActorWatch:
     """Watches actors from the coordinator's event loop."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._asked: dict[str, _Asked] = {}
+        self._looking: asyncio.Task[None] | None = None
         self._watchers: dict[str, Any] = {}  # by Ray's id of their node
         self._watched: dict[str, set[str]] = {}
 
@@ -122,18 +133,25 @@ class ActorWatch:
 
     async def _over(self, request: JoinRequest, actor: Any, watcher: Any | None) -> None:
         """Return when the process is gone, or has left its world."""
-        loop, joined = asyncio.get_running_loop(), False
-        until = loop.time() + JOIN_S
         asking = asyncio.ensure_future(_told_gone(actor, request.facts.pid, watcher))
-        try:
-            member = None
-            while not joined or (member is not None and not member.is_over):
-                if (await asyncio.wait({asking}, timeout=LOOK_S))[0]:
-                    return asking.result()
-                member = self._member(request)
-                joined = joined or member is not None or loop.time() > until
-        finally:
-            asking.cancel()
+        self._asked[request.join_id] = _Asked(request, asking, asyncio.get_running_loop().time() + JOIN_S)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        await asyncio.wait({asking})
+        del self._asked[request.join_id]
+        if not asking.cancelled():
+            asking.result()
+
+    async def _look(self) -> None:
+        """Stop asking of those who have left their world, or were not seated in time; end with the last one."""
+        while self._asked:
+            await asyncio.sleep(LOOK_S)
+            now = asyncio.get_running_loop().time()
+            for each in self._asked.values():
+                member = self._member(each.request)
+                each.is_seated = each.is_seated or member is not None
+                if member.is_over if member is not None else (each.is_seated or now > each.until):
+                    each.asking.cancel()
 
     def _watcher(self, node_id: str, join_id: str) -> Any:
         """Return the watcher of this node, a new one if it has none."""
