@@ -17,11 +17,13 @@ from eray._ray.driver import HeadDriver
 from eray._ray.generations import Generations
 from eray._ray.news import News
 from eray._ray.nodes import Nodes
-from eray._ray.notices import say
+from eray._ray.notices import keep, say
 from eray._ray.supervisor import Message
 from eray.errors import ClusterError, ErayError, JoinError, error_data
 
 logger = logging.getLogger(__name__)
+
+Say = Callable[[str], None]
 
 CULPRIT_S = 9.0
 SUSPECT_S = 2.0
@@ -52,6 +54,7 @@ class Failures:
         self._can_hear, self._outlives_nodes = can_hear, outlives_nodes
         self.result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.outcome = Outcome(set(range(spec.world.process_count)) if spec.world else set())
+        self._is_lone = spec.job is None and spec.purpose == "tasks"  # its traceback stands there already
         self._suspect: int | None = None
         self._suspicion = ""
         self.generations: Generations | None = None
@@ -64,11 +67,13 @@ class Failures:
             self.result.set_result(code)
         return is_first
 
-    def fail(self, cause: str, code: int, culprit: int | None = None, error: Message | None = None) -> None:
+    def fail(
+        self, cause: str, code: int, culprit: int | None = None, error: Message | None = None, tell: Say = say
+    ) -> None:
         """Keep the first cause, tell everybody, and end unless the processes do so by themselves soon."""
         if self.result.done() or not self.outcome.failed(cause, code, culprit):
             return
-        say(cause)
+        tell(cause)
         self._tell(code, error)
         own = culprit in self.outcome.running  # its code counts: it may take longer to end than the others
         heard_s = HEAR_S if self._can_hear() else 0.0
@@ -96,7 +101,7 @@ class Failures:
         if self._starts_again(cause, code):
             say(cause)
         else:
-            self.fail(cause, code, culprit)
+            self.fail(cause, code, culprit, tell=keep if self._is_lone else say)
 
     def child_ended(self, message: Message) -> None:
         """Take the end of a process that a supervisor started."""

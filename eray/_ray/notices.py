@@ -56,9 +56,14 @@ def make_room() -> None:
         _reader.make_room()
 
 
+def keep(text: str) -> None:
+    """Keep what need not be printed, for those who look later."""
+    SAID.append((clock.unix(), text))
+
+
 def say(text: str, *, printed: str | None = None) -> None:
     """Print one line for people on stderr: ``printed`` where the rest of it stands there already."""
-    SAID.append((clock.unix(), text))
+    keep(text)
     make_room()
     print(f"eray: {text if printed is None else printed}", file=sys.stderr, flush=True)
 

@@ -33,6 +33,15 @@ def test_signal_ends_the_program_and_its_ray(laptop: Laptop, number: int, code: 
     until(lambda: laptop.files() == [] or None, 2.0, lambda: f"the removal of {laptop.files()}")
 
 
+def test_exception_is_told_once_and_kept(laptop: Laptop) -> None:
+    result = laptop.python("-c", "import eray; eray.connect(jax=False); raise ValueError('no data')").wait(30)
+    assert (result.returncode, result.output.count("no data")) == (1, 1), result.output
+    until(lambda: not laptop.processes() or None, 8.0, lambda: f"the end of {laptop.processes()}")
+    seen = laptop.eray("status").wait().check().stdout
+    assert ", eray.connect(): failed at " in seen, seen
+    assert "raised ValueError: no data" in seen, seen
+
+
 def test_killed_supervisor_is_told_and_the_next_call_raises(laptop: Laptop) -> None:
     program = laptop.python("-c", WAITS)
     await_text(program, "in\n")

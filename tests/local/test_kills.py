@@ -53,6 +53,10 @@ def test_killed_run_leaves_nothing(laptop: Laptop) -> None:
     assert run.wait().returncode == -signal.SIGKILL
     until(lambda: not laptop.processes() or None, 5.0, lambda: f"the end of {laptop.processes()}")
     until(lambda: laptop.files() == [] or None, 5.0, lambda: f"the removal of {laptop.files()}")
+    seen = laptop.eray("status").wait()
+    assert (seen.returncode, " was killed: its process is gone from this machine" in seen.stderr) == (4, True), (
+        seen.output
+    )
 
 
 PROGRAM_OF = {"raylet": "raylet/raylet ", "gcs_server": "gcs/gcs_server ", "ray start": "start --block "}
