@@ -10,7 +10,7 @@ from ray._private import state  # Ray's public list of actors needs its dashboar
 from test_coordinator_contract import request
 
 from eray._core.naming import NAMESPACE
-from eray._ray.actor_watch import WATCHED_HERE
+from eray._ray.actor_watch import WATCHED_HERE, watch_own_actor
 from eray._ray.client import CoordinatorClient
 from eray._ray.creation import create_coordinator
 
@@ -25,6 +25,10 @@ class Member:
 
     def pid(self):
         return os.getpid()
+
+    def is_watched(self, coordinator, asked):
+        for each in asked:
+            watch_own_actor(coordinator, each)
 
 
 def watchers():
@@ -55,10 +59,10 @@ def members(handle):
     """Two actors in a world of more processes than the coordinator asks itself: the second is the last of them."""
     members = [Member.remote(), Member.remote()]
     pids = ray.get([member.pid.remote() for member in members])
-    node_id = ray.get_runtime_context().get_node_id()
     of = [0] * (COUNT - 1) + [1]
     asked = [request("own", index, COUNT, pid=pids[of[index]]) for index in range(COUNT)]
-    ray.get([handle.watch_actor.remote(each, members[of[index]], node_id) for index, each in enumerate(asked)])
+    ray.get(members[0].is_watched.remote(handle, asked[:-1]))
+    ray.get(members[1].is_watched.remote(handle, asked[-1:]))
     ray.get([handle.join.remote(each, LONG_S) for each in asked])
     yield members, pids
     for member in members:
@@ -84,6 +88,12 @@ def test_watcher_that_is_gone_itself_is_no_death_of_an_actor(handle, members):
     assert failure(handle) is None
     os.kill(members[1][1], signal.SIGKILL)
     assert f"(pid {members[1][1]}) is gone" in until(lambda: failure(handle), "the coordinator hears nothing")
+
+
+def test_watched_actor_ends_with_the_last_handle_of_its_owner(handle, members):
+    del members[0][1]
+    found = until(lambda: failure(handle), "the actor lives on")
+    assert f"(pid {members[1][1]}) is gone" in found
 
 
 def test_watcher_ends_when_all_have_left(handle, members):
